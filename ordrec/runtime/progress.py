@@ -297,7 +297,7 @@ class _Line:
         if self.asked is True and self.name:
             compiled = (clock() - self._started) - (work_clock() - self._work)
             more = f", and {_duration(compiled)} of compiling, once" if compiled >= 1 else ""
-            self._print(f"{self.name}: {_duration(work_clock() - self._work)}{more}")
+            self._print(f"{visible(self.name)}: {_duration(work_clock() - self._work)}{more}")
 
     def _draw_from_now_on(self) -> None:
         from rich.console import Console

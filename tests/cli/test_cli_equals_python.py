@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from ordrec.data import Ratings
 from ordrec.datasets import load_ratings, synthetic_ratings
 from ordrec.evaluation import evaluate, evaluate_predictions, tune_model
 from ordrec.lists.frames import predict_pairs
-from ordrec.recommend import HeldOut, fit_scan, make_model, predict_scan
+from ordrec.recommend import HeldOut, OrdinalFactors, fit_scan, make_model, predict_scan
 
 FACTORS = {"n_factors": 2, "pattern": 2, "max_iter": 3}
 SETTINGS = [word for name, value in FACTORS.items() for word in ("--set", f"{name}={value}")]
@@ -44,8 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.to_csv(place / "ratings.csv", index=False)
     kinds = pd.DataFrame({"item": range(20), "kind": [["a", "b"][k % 2] for k in range(20)]})
     kinds.to_csv(place / "items.csv", index=False)
-    pairs = pd.DataFrame({"user": [0, 3, 77, 5], "item": [1, 2, 3, 88],
-                          "timestamp": [1_500_000_000, 1_510_000_000, 1_520_000_000, 0]})  # fmt: skip
+    times = [1_500_000_000, 1_510_000_000, 1_520_000_000, 0]
+    pairs = pd.DataFrame({"user": [0, 3, 77, 5], "item": [1, 2, 3, 88], "timestamp": times})
     pairs.to_csv(place / "pairs.csv", index=False)
     load_ratings(place / "ratings.csv").to_partitions(place / "parts", rows_per_part=100)
     ordrec("fit", place / "ratings.csv", "-m", "factors", *SETTINGS, "-o", place / "model")
@@ -76,7 +78,7 @@ def test_predictions_of_many_pairs_are_those_of_each(
     """No pair is lost where one block ends and the next begins."""
     users, items = np.divmod(np.arange(30 * 20), 20)
     pd.DataFrame({"user": users, "item": items}).to_csv(tmp_path / "all.csv", index=False)
-    monkeypatch.setattr("ordrec.cli.predict.PAIRS_AT_A_TIME", 7)
+    monkeypatch.setattr(sys.modules["ordrec.cli.predict"], "PAIRS_AT_A_TIME", 7)
     ordrec("predict", folder / "model", tmp_path / "all.csv", "-o", tmp_path / "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     assert found[["user", "item"]].to_numpy().tolist() == np.stack([users, items], 1).tolist()
@@ -115,13 +117,14 @@ def test_recommend_explain_and_similar(folder: Path, model: Any, tmp_path: Path)
     when = 1_510_000_000
     words = ["explain", folder / "model", "-u", "4", "-i", "2", "--timestamp", when, "-o"]
     ordrec(*words, tmp_path / "why.csv")
-    why = model.explain(4, 2, when).table
+    why = model.explain(4, 2, when).largest(20)
     found = pd.read_csv(tmp_path / "why.csv")
-    assert found["contribution"].sum() == pytest.approx(why["contribution"].sum(), abs=1e-12)
-    assert found["contribution"].iloc[0] == why["contribution"].iloc[0]
+    assert found["contribution"].tolist() == pytest.approx(why["contribution"].tolist(), abs=1e-6)
     ordrec("similar", folder / "model", "--item", "4", "-n", "3", "-o", tmp_path / "similar.csv")
     similar = pd.read_csv(tmp_path / "similar.csv")
-    assert similar["similarity"].tolist() == model.similar_items(4, 3)["similarity"].tolist()
+    expected = model.similar_items(4, 3)
+    assert similar["item"].tolist() == expected["item"].tolist()
+    assert similar["similarity"].tolist() == pytest.approx(expected["similarity"], abs=1e-7)
 
 
 @pytest.mark.parametrize("resume", [[], ["--resume"], ["--resume", "--overwrite"]])
@@ -154,6 +157,7 @@ def test_evaluate(
     ordrec(*words, *resume)
     assert len(fitted) == (5 if resume else 4)
     found = pd.read_csv(tmp_path / "r.csv")
+    expected = pd.read_csv(io.StringIO(expected.to_csv(index=False)))  # folds are texts
     equal(found.drop(columns=SECONDS), expected.drop(columns=SECONDS)[found.columns.drop(SECONDS)])
 
 
@@ -164,12 +168,13 @@ def test_score(folder: Path, ratings: Ratings, tmp_path: Path) -> None:
     test.to_csv(tmp_path / "test.csv", index=False)
     ordrec("score", tmp_path / "said.csv", tmp_path / "test.csv", "--metrics", "rmse,mae",
            "-o", tmp_path / "out.csv", "--quiet")  # fmt: skip
-    found = pd.read_csv(tmp_path / "out.csv").set_index("metric")["value"]
+    found = pd.read_csv(tmp_path / "out.csv")
     error = said["prediction"] - test["rating"]
-    assert found["mae"] == pytest.approx(error.abs().mean(), rel=1e-12)
-    assert found["rmse"] == pytest.approx(np.sqrt((error**2).mean()), rel=1e-12)
+    by_hand = {"mae": error.abs().mean(), "rmse": np.sqrt((error**2).mean())}
+    for metric, value in by_hand.items():
+        assert found.loc[found["metric"] == metric, "value"].iloc[0] == pytest.approx(value)
     own = evaluate_predictions({"said": said}, test, metrics=["rmse", "mae"]).frame
-    assert found.to_dict() == pytest.approx(own.set_index("metric")["value"].to_dict(), rel=1e-12)
+    assert found["value"].tolist() == pytest.approx(own["value"].tolist(), rel=1e-12)
 
 
 def test_tune(folder: Path, ratings: Ratings, tmp_path: Path) -> None:
@@ -185,11 +190,12 @@ def test_tune(folder: Path, ratings: Ratings, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*does not use the times")
 def test_all_users_on_disk(folder: Path, tmp_path: Path) -> None:
     words = ["--set", "n_factors=2", "--set", "max_iter=2", "--hold-out", "0.2", "-o"]
     ordrec("fit-all", folder / "parts", *words, tmp_path / "m")
     scan, held = Ratings.scan(folder / "parts"), HeldOut(0.2)
-    save(fit_scan(scan, n_factors=2, max_iter=2, held_out=held), tmp_path / "own")
+    save(fit_scan(OrdinalFactors(n_factors=2, max_iter=2), scan, held_out=held), tmp_path / "own")
     own = load(tmp_path / "own")
     ordrec("predict-all", tmp_path / "m", folder / "parts", "-o", tmp_path / "predictions")
     files = sorted((tmp_path / "predictions").glob("part-*"))

@@ -268,3 +268,14 @@ def test_a_file_of_published_numbers_must_have_its_columns(tmp_path: Path) -> No
     frame = pd.DataFrame({"metric": [], "data": [], "model": [], "value": []})
     with pytest.raises(DataError, match="no column 'model'"):
         beside_published(frame, path)
+
+
+def test_a_quick_run_is_not_written_over_the_whole_one(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for quick in (False, True):
+        reproduce("invented", quick=quick, echo=lambda line: None)
+    written = {path.parent.name: json.loads(path.read_text())["experiment"]["quick"]
+               for path in (tmp_path / "reproduced").glob("*/manifest.json")}  # fmt: skip
+    assert written == {"invented": False, "invented-quick": True}
