@@ -44,13 +44,13 @@ def main() -> None:
     options.add_argument("--folder", type=Path, help="of the mutated copy (a new one)")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no more then")
     chosen = options.parse_args()
-    begun = time.monotonic()
     drawn = sample(chosen.sample, chosen.seed, chosen.packages)
     decided = already(chosen.out)
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(folder)
+        begun = time.monotonic()
         for number, (file, mutant) in enumerate(drawn, 1):
             key = (file, str(mutant))
             if key not in decided and time.monotonic() - begun > chosen.seconds:
@@ -114,7 +114,7 @@ def print_score(decided: dict[tuple[str, str], bool]) -> None:
     packages["all"] = list(decided.values())
     print(f"\n{'package':12} {'mutants':>8} {'noticed':>8} {'share':>6}")
     for package, noticed in sorted(packages.items()):
-        share = sum(noticed) / len(noticed)
+        share = sum(noticed) / max(len(noticed), 1)
         print(f"{package:12} {len(noticed):8} {sum(noticed):8} {share:6.0%}")
     for (file, mutant), noticed in sorted(decided.items()):
         if not noticed:

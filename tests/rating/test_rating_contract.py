@@ -49,6 +49,8 @@ class TestRatingModels(RatingContract):
     models: ClassVar = RATING_MODELS | UNNAMED
     constant: ClassVar = {"mean", "histogram"}
     least: ClassVar = {"per-user-svor": 0.08, "per-user-logistic": 0.08}
+    rounding: ClassVar = {"process": 0.25, "predictor-fast": 0.25, "thresholds": 0.25}
+    composed: ClassVar = {"recommender", "recommender-fast", "predictor"}
 
 
 def test_every_registered_model_keeps_a_contract() -> None:
