@@ -80,7 +80,7 @@ def commands(data: Path, out: Path, engine: str) -> dict[str, tuple[list[Any], P
                  "--quiet", "-o", out / "t"], out / "t",
             ),
             "reproduce": (
-                ["reproduce", "svor-grading", "--quick", "--out", out / "s"], out / "s",
+                ["reproduce", "svor-grading", "--quick", "-o", out / "s"], out / "s",
             ),
         }  # fmt: skip
     return found
