@@ -297,11 +297,7 @@ def _results_folder(folder: str | Path) -> Path:
     report = folder / "report.html"
     ours = (folder / "cells").is_dir() or _has_manifest(folder)
     ours = ours or (report.is_file() and 'content="ordrec"' in report.read_text(errors="replace"))
-    there = (
-        []
-        if ours or _has_manifest(folder)
-        else [name for name in WRITTEN if (folder / name).exists()]
-    )
+    there = [] if ours else [name for name in WRITTEN if (folder / name).exists()]
     if there:
         raise ArgumentError(
             f"{folder}: holds a {there[0]} that no experiment wrote: name another folder"
