@@ -196,7 +196,7 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
 def _is_model(path: Path) -> bool:
     import zipfile
 
-    from ordrec.storage import HEADER
+    from ordrec.storage.archive import HEADER
 
     try:
         with zipfile.ZipFile(path) as archive:

@@ -26,6 +26,7 @@ from ordrec.cli.outputs import (
     result_writer,
     table_writer,
 )
+from ordrec.errors import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +148,7 @@ def rank_evaluate(
     folds: Annotated[
         int, typer.Option("--folds", metavar="N", help="Parts that queries are divided into.")
     ] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of folds and draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of folds and draws.")] = 0,
     documents: DocumentsOption = None,
     queries: QueriesOption = None,
     output: Annotated[
@@ -225,7 +226,7 @@ def rank_evaluate(
             print(result.against(reference).round(4).to_string())
     for failed in result.failures.drop_duplicates("model").itertuples():
         words = " ".join(str(failed.error).split())
-        print(f"ordrec: {failed.model} failed: {words}", file=sys.stderr)
+        print(f"ordrec: {visible(f'{failed.model} failed: {words}')}", file=sys.stderr)
     if interrupted:
         raise typer.Exit(130)
     if not result.complete:
