@@ -6,10 +6,11 @@ import logging
 import warnings
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ordrec.data.columns import as_pandas, is_usual_name, plain, shown
-from ordrec.errors import DataError, OrdrecWarning, callers_level
+from ordrec.errors import ArgumentError, DataError, OrdrecWarning, callers_level
 
 __all__ = ["side_table"]
 
@@ -23,9 +24,10 @@ def side_table(
 
     Parameters
     ----------
-    frame : DataFrame or None
+    frame : DataFrame, array or None
         Indexed by id, or with a column of ids called ``column``, or as ids usually are ("item",
-        "item_id", "movieId", ...).
+        "item_id", "movieId", ...). An array of numbers has one row per id, in the order of the ids,
+        and becomes the column "vector".
     ids : Index
     kind : {"user", "item"}
     column : str
@@ -40,6 +42,8 @@ def side_table(
     """
     if frame is None:
         return present
+    if isinstance(frame, np.ndarray):
+        frame = _of_vectors(frame, ids, kind)
     table = _indexed(as_pandas(frame), ids, kind, column)
     if not table.index.is_unique:
         twice = table.index[table.index.duplicated()][0]
@@ -71,6 +75,17 @@ def side_table(
         other_columns = [name for name in present.columns if name not in table.columns]
         table = pd.concat([present[other_columns], table], axis=1)
     return table
+
+
+def _of_vectors(rows: np.ndarray, ids: pd.Index, kind: str) -> pd.DataFrame:
+    """A table with one column of vectors, from the rows of an array in the order of the ids."""
+    if rows.ndim != 2 or len(rows) != len(ids):
+        raise ArgumentError(
+            f"{kind}_table: an array must have one row per {kind}, {len(ids)} of them in the order "
+            f"of {kind}_ids, got shape {rows.shape}",
+            parameter=f"{kind}_table",
+        )
+    return pd.DataFrame({"vector": list(rows.astype(np.float64))}, index=ids)
 
 
 def _indexed(table: pd.DataFrame, ids: pd.Index, kind: str, column: str) -> pd.DataFrame:
