@@ -179,7 +179,7 @@ class ListingModel(IdMappedModel):
     ) -> pd.DataFrame | Path:
         """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
 
-        ``timestamp``, ``out``, ``engine``, ``n_jobs`` and ``progress`` are passed on.
+        ``timestamp``, ``out``, ``overwrite``, ``engine``, ``n_jobs``, ``progress`` are passed on.
         """
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "at_most": at_most}
         filters["explore"] = explore

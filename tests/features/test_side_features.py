@@ -369,3 +369,16 @@ def test_vectors_are_stored(tmp_path):
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict([1, 2], [3, 4]), model.predict([1, 2], [3, 4]))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name", "kind"),
+    [
+        (np.arange(100), "no", "ignore"), (np.arange(1, 101), "no", "ignore"),
+        (np.arange(2, 102), "no", "numeric"), (np.arange(1, 101) ** 2, "no", "numeric"),
+        (np.arange(900, 1000), "film_id", "ignore"), (np.arange(1, 101) / 2, "no", "numeric"),
+        (np.append(np.arange(1, 100), 99), "no", "numeric"),
+    ],
+)  # fmt: skip
+def test_a_numbering_is_no_number(numbers, name, kind):
+    assert infer_kind(pd.Series(numbers, name=name))[0] == kind
