@@ -44,7 +44,7 @@ __all__ = ["ListsNewItems", "NewItems"]
 SHARE = 0.1  # of the items with ratings, set aside
 RIDGES = (10.0, 30.0, 3.0, 100.0, 1.0, 300.0)  # the usual first, which others must beat
 LEAST_ITEMS = 20  # set aside; fewer choose nothing, and new items are not listed
-LEAST_RATINGS = 3  # of an item that is learnt from, or set aside
+LEAST_RATINGS = 3  # of an item that is learnt from
 MOST_USERS = 2000  # who choose and calibrate
 LENGTH = 20  # of the lists that choose
 FLOOR = 0.01
@@ -121,13 +121,14 @@ class NewItems:
             return None
         new = np.flatnonzero((counts == 0) & ~table.isna().all(axis=1).to_numpy())
         known = np.flatnonzero(counts >= LEAST_RATINGS)
-        if not new.size or round(SHARE * known.size) < LEAST_ITEMS:
+        rated = np.flatnonzero(counts)
+        if not new.size or not known.size or round(SHARE * rated.size) < LEAST_ITEMS:
             return None
         encoder = SideEncoder().fit(table)
         X = encoder.matrix(table)
         if not X.shape[1]:
             return None
-        trial = _Trial.of(history, known, als, X, n_ranks, rng)
+        trial = _Trial.of(history, rated, known, als, X, n_ranks, rng)
         if trial is None:
             return None
         found = {str(ridge): trial.quality(ridge) for ridge in RIDGES}
@@ -206,13 +207,14 @@ class _Trial:
     def of(
         cls,
         history: sparse.csr_array,
+        rated: np.ndarray,
         known: np.ndarray,
         als: ImplicitALS,
         X: np.ndarray,
         n_ranks: int,
         rng: np.random.Generator,
     ) -> _Trial | None:
-        drawn = np.sort(rng.permutation(known)[: round(SHARE * known.size)])
+        drawn = np.sort(rng.permutation(rated)[: round(SHARE * rated.size)])
         left = np.setdiff1d(known, drawn)
         kept = np.ones(history.shape[1])
         kept[drawn] = 0.0
@@ -222,7 +224,8 @@ class _Trial:
         sizes = np.diff(given.indptr)
         users = np.flatnonzero(sizes > 0)
         users = np.sort(rng.permutation(users)[:MOST_USERS])
-        if (np.diff(held[users].indptr) > 0).sum() < FEW_USERS:
+        chosen_by = int((np.diff(held[users].indptr) > 0).sum())
+        if chosen_by < FEW_USERS or left.size < LEAST_ITEMS:
             return None
         model = copy.copy(als)
         model.learn_histories(given)

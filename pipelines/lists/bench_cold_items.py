@@ -1,7 +1,7 @@
 """Lists of items that nobody has rated: how many of a user's picks are found among them.
 
     python pipelines/lists/bench_cold_items.py [--sets ml-100k ml-1m anime-5k] [--seeds 0 1 2]
-        [--quick]
+        [--jobs 1] [--quick]
 
 A tenth of the items is held out with all their ratings (``cold-items:0.1``); lists are of these
 alone. ``recall`` is the share of a user's picks among them that is in the first 20, a mean over
@@ -48,13 +48,14 @@ def main() -> None:
     options = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     options.add_argument("--sets", nargs="+", default=["ml-100k", "ml-1m", "anime-5k"])
     options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    options.add_argument("--jobs", type=int, help="threads; all cores by default")
     options.add_argument("--quick", action="store_true", help="invented ratings")
     chosen = options.parse_args()
     rows = []
     for name in ["invented"] if chosen.quick else chosen.sets:
         ratings = loaded(name)
         for seed in chosen.seeds[:1] if chosen.quick else chosen.seeds:
-            rows += measured(name, ratings, seed)
+            rows += measured(name, ratings, seed, chosen.jobs)
     table = pd.DataFrame(rows).groupby(["data", "lists"], sort=False).mean(numeric_only=True)
     print(table.drop(columns="seed").round(4).to_string())
 
@@ -74,7 +75,7 @@ def loaded(name: str) -> Ratings:
     return Ratings.from_frame(frame, item_table=items[["item", "genre", "type", "episodes"]])
 
 
-def measured(name: str, ratings: Ratings, seed: int) -> list[dict[str, object]]:
+def measured(name: str, ratings: Ratings, seed: int, n_jobs: int | None) -> list[dict[str, object]]:
     """Recall of each way to order the items that were held out."""
     split = next(ColdItems(0.1, random_state=seed).split(ratings))
     cold = np.flatnonzero(split.test.item_counts)
@@ -82,7 +83,8 @@ def measured(name: str, ratings: Ratings, seed: int) -> list[dict[str, object]]:
     users = np.flatnonzero(picked.any(axis=1) & (split.train.user_counts > 0))
     picked = picked[users]
     # fixed parameters: what is chosen otherwise does not touch the new items
-    model = ChoiceMixture(200.0, mix=0.35, cold=16.0, random_state=seed).fit(split.train)
+    model = ChoiceMixture(200.0, mix=0.35, cold=16.0, n_jobs=n_jobs, random_state=seed)
+    model.fit(split.train)
     scores = np.vstack(
         [
             model.score_users(block)[:, cold]
