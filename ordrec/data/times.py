@@ -70,6 +70,8 @@ def seconds_of(times: Any, name: str = "timestamp") -> np.ndarray:
     >>> seconds_of(["86400", "1970-01-03", ""]).tolist()
     [86400, 172800, 0]
     """
+    if isinstance(times, np.ndarray) and times.dtype == np.float64 and np.isfinite(times).all():
+        return in_seconds(times, name).astype(np.int64)  # as models pass them on to each other
     column = pd.Series(times).reset_index(drop=True)
     known = column.notna().to_numpy(bool)
     if _may_be_texts(column):

@@ -31,8 +31,8 @@ def call_ascending(bits, keys, spare, places, order):
 
 
 @njit
-def call_line_search(s, u, g, value, breaks, bits, keys, spare, places, order):
-    return _line_search(s, u, g, value, breaks, bits, keys, spare, places, order)
+def call_line_search(s, u, g, value, sorting):
+    return _line_search(s, u, g, value, sorting)
 
 
 def order_of(values):
@@ -43,7 +43,7 @@ def order_of(values):
 
 
 def line_search(s, u, g, value):
-    return call_line_search(s, u, g, value, *sorting_workspace(s.size))
+    return call_line_search(s, u, g, value, sorting_workspace(s.size))
 
 
 def descent(X, start, directions, g):
