@@ -7,13 +7,13 @@ number, the next item is j with a probability in proportion to the exponential o
     z_a / (2 sqrt(n)))``
 
 over the items that the history lacks; ``x_a``, ``y_a`` and ``z_a`` are vectors of the item
-``i_a``, and z counts for the 200 newest entries only. The
-vectors start from the singular value decomposition of the lag lifts (`ordrec.choice.successions`),
-``lift = U S V'``, with ``q = V sqrt(S)``, ``x = 0.35 U sqrt(S)``, ``y = 0.12 U sqrt(S)`` and z near
-0; b starts from the logarithms of the shares of the items. They are then moved up the likelihood of
-places that are drawn from all histories, by Adam with a step that falls to 0. Entries of equal
-times are put into a random order, and into another one after every hundred steps: a fixed order
-would be learnt, although it says nothing about the future.
+``i_a``, and z counts for the 200 newest entries only. The vectors start from the singular value
+decomposition of the lag lifts (`ordrec.choice.successions`), ``lift = U S V'``, with ``q = V
+sqrt(S)``, ``x = 0.35 U sqrt(S)``, ``y = 0.12 U sqrt(S)`` and z near 0; b starts from the logarithms
+of the shares of the items. They are then moved up the likelihood of places that are drawn from all
+histories, by Adam with a step that falls to 0. Entries of equal times are put into a random order,
+and into another one after every hundred steps: a fixed order would be learnt, although it says
+nothing about the future.
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ class LogBilinear:
     biases: np.ndarray
 
     @classmethod
-    def start(
-        cls, lifts: np.ndarray, shares: np.ndarray, rng: np.random.Generator
-    ) -> LogBilinear:
+    def start(cls, lifts: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> LogBilinear:
         """From the lag lifts and the shares of the items."""
         before, after = _factors_of(lifts, rng)
         z = SPREAD * rng.standard_normal(before.shape).astype(np.float32)
@@ -153,10 +151,9 @@ def _context(
     long = LONG / np.sqrt(np.clip(sizes, 1, FAR))
     weights = [*(np.exp(-places[near] / decay) for decay in DECAYS), long[row[far]]]
     columns = [column[near], column[near] + n_items, column[far] + 2 * n_items]
-    rows = [row[near], row[near], row[far]]
+    places_in = np.concatenate([row[near], row[near], row[far]]), np.concatenate(columns)
     return sparse.csr_array(
-        (np.concatenate(weights).astype(np.float32), (np.concatenate(rows), np.concatenate(columns))),
-        shape=(sizes.size, 3 * n_items),
+        (np.concatenate(weights).astype(np.float32), places_in), shape=(sizes.size, 3 * n_items)
     )
 
 

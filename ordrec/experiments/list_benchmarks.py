@@ -96,9 +96,7 @@ def run_task(
     for seed in task.seeds:
         splitter = split_from_name(task.split, random_state=seed)
         problem = RatingsProblem(task.ratings, splitter, ranking_users="all", like=lowest)
-        experiment = Experiment(
-            models, [problem], metrics=task.metrics, seeds=(seed,), store=store
-        )
+        experiment = Experiment(models, [problem], metrics=task.metrics, seeds=(seed,), store=store)
         results.append(experiment.run(n_jobs=jobs))
     lines = []
     for metric in task.metrics:
@@ -201,9 +199,8 @@ def read_sequences(train: Path, test: Path, name: str, *, dated: bool) -> Rating
 
 
 def _picks_of(path: Path) -> pd.DataFrame:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
     users, items = [], []
-    with opened as lines:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for number, line in enumerate(lines, 1):
             try:
                 user, *own = map(int, line.replace(":", " ").split())

@@ -1,8 +1,8 @@
 """The last item of each user of Amazon Beauty, beside published sequential recommenders.
 
-Picks without ratings, in the order of time; the last one of each of 22,363 users is held out and ranked
-among all items that the user has not picked before. Everything else is training: published models
-set one more item of each user aside to choose parameters by.
+Picks without ratings, in the order of time; the last one of each of 22,363 users is held out and
+ranked among all items that the user has not picked before. Everything else is training: published
+models set one more item of each user aside to choose parameters by.
 """
 
 from __future__ import annotations

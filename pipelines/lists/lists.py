@@ -1,8 +1,8 @@
 """Published splits of picks without times: Amazon Electronics and Gowalla.
 
-Every item that a user has not picked in training is ranked; Recall@20 is the share of the user's test
-items among the first twenty, NDCG@20 has gain 1 for each. The order-free models of ordrec beside
-published figures of others; there are no times, so that nothing is said of the order.
+Every item that a user has not picked in training is ranked; Recall@20 is the share of the user's
+test items among the first twenty, NDCG@20 has gain 1 for each. The order-free models of ordrec
+beside published figures of others; there are no times, so that nothing is said of the order.
 """
 
 from __future__ import annotations

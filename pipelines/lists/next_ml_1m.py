@@ -1,12 +1,13 @@
 """The last rating of each user of MovieLens 1M, and the latest fifth, beside published figures.
 
 Published figures are for the last rating, ranked among all items that the user has not rated, and
-leave ratings of the same second in the order of the file. "last, ties as in the file" does the same;
-"last" and "latest fifth" put such ratings into random orders, three of them. The order of the file is
-not known to anybody who recommends, and decides which item is the last for a quarter of the users.
+leave ratings of the same second in the order of the file. "last, ties as in the file" does the
+same; "last" and "latest fifth" put such ratings into random orders, three of them. The order of
+the file is not known to anybody who recommends, and decides which item is the last for a quarter
+of the users.
 
-Users with a rating of unknown time are left out. A copy of the data that lacks times has fewer users
-than the published figures are of; the findings say how many there are.
+Users with a rating of unknown time are left out. A copy of the data that lacks times has fewer
+users than the published figures are of; the findings say how many there are.
 """
 
 from __future__ import annotations

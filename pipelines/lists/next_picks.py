@@ -1,14 +1,15 @@
 """What people pick next: lists that know the order of histories, beside models that do not.
 
-"latest fifth": the latest fifth of each user's ratings is held out and lists of ten are measured by
-NDCG with gains ``2^rank - 1``. "last": the last rating of each user is held out and lists are measured
-by NDCG with gain 1 and by how many of them have it. Lists are made of the whole catalogue without
-what the user has rated. Which of the ratings of one second come last is drawn, once per seed: 21, 22
-and 23. "EASE, left out" is plain EASE whose ridge is chosen by leave-one-out; the mixture is told
-what the held-out part is, and forgets the order. Everything is chosen within the training parts.
+"latest fifth": the latest fifth of each user's ratings is held out and lists of ten are measured
+by NDCG with gains ``2^rank - 1``. "last": the last rating of each user is held out and lists are
+measured by NDCG with gain 1 and by how many of them have it. Lists are made of the whole catalogue
+without what the user has rated. Which of the ratings of one second come last is drawn, once per
+seed: 21, 22 and 23. "EASE, left out" is plain EASE whose ridge is chosen by leave-one-out; the
+mixture is told what the held-out part is, and forgets the order. Everything is chosen within the
+training parts.
 
-The sets on few ratings are parts of MovieLens 100K, drawn at random, once each. "any fifth": a random
-fifth of each user's ratings is held out, for which no order counts.
+The sets on few ratings are parts of MovieLens 100K, drawn at random, once each. "any fifth": a
+random fifth of each user's ratings is held out, for which no order counts.
 """
 
 from __future__ import annotations
