@@ -23,12 +23,13 @@ from ordrec.ordinal import NPSVOR
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
 PAPERS = [
-    "amazon-beauty", "document-tags", "elliot-ml-1m",
-    "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed", "lists",
-    "logistic-limits", "ml-100k-folds", "ml-1m", "monti", "next-ml-1m", "next-picks",
-    "npsvor-clusters", "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times",
-    "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user", "svor-grading",
-    "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2", "uncertainty-ml-1m", "user-time",
+    "amazon-beauty", "document-tags", "elliot-ml-1m", "gpor-eachmovie", "gpor-genes",
+    "gpor-synthetic", "gpor-tables", "letor-ohsumed", "lists", "logistic-limits",
+    "ml-100k-folds", "ml-1m", "monti", "next-ml-1m", "next-picks", "npsvor-clusters",
+    "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times",
+    "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user",
+    "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2",
+    "uncertainty-ml-1m", "user-time",
 ]  # fmt: skip
 ARTIFICIAL = [
     "gpor-genes", "gpor-synthetic", "logistic-limits", "npsvor-clusters", "orboost-artificial",
