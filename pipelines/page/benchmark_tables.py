@@ -240,6 +240,14 @@ TABLES: dict[str, Table] = {
         ("metric", "model"),
         shown={"metric": ERRORS, "model": {each: each for each in ("SVM", "GPR", "Laplace", "EP")}},
     ),
+    "gpor-tables-bound": grid(
+        ("data",),
+        ("metric", "model"),
+        shown={
+            "metric": ERRORS | {"log_loss": "log-loss"},
+            "model": {each: each for each in ("Laplace", "EP", "EP bound")},
+        },
+    ),
     "document-tags": document_tags,
     "letor-ohsumed": letor_ohsumed,
     "lists": future_lists,
@@ -299,6 +307,7 @@ TABLES: dict[str, Table] = {
         },
         published="orboost-tables",
     ),
+    "orboost-trees": grid(("metric", "data"), ("model",), shown={"metric": ABSOLUTE_FIRST}),
     "per-user-eachmovie": per_user,
     "per-user-ml-100k": per_user,
     "svor-grading": grid(
