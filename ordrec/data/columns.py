@@ -456,6 +456,11 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
             "decode the ids again"
         ) from None
     except (TypeError, ValueError, OverflowError):
+        odd = [each for each in column if isinstance(each, list | dict | set | np.ndarray)]
+        if odd:
+            raise DataError(
+                f"column {name!r}: {shown(odd[0])} is no id: ids are numbers or strings"
+            ) from None
         raise DataError(
             f"column {name!r} mixes ids of different types: turn them all into strings"
         ) from None
