@@ -36,7 +36,6 @@ from ordrec.choice.inner_splits import (
     FEW_USERS,
     InnerSplit,
     ListQuality,
-    entry_times,
     inner_splits,
     ranks_of_interest,
 )
@@ -145,12 +144,12 @@ class OrderedChoice(ChoiceModel):
     random_state: int = 0
     search_space: ClassVar[dict[str, Any]] = {"n_factors": [16, 32, 64, 128]}
 
+    _dated = True
+
     # ---- learning -------------------------------------------------------------------------
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(self, history: sparse.csr_array, times: np.ndarray | None) -> None:
         check_future(self.future)
-        history.sort_indices()
-        times = entry_times(ratings, history)
         if times is None and self.future in ("next", "latest"):
             raise ArgumentError(f'future="{self.future}", but the ratings have no times')
         # one per entry of the histories, 0 where it is unknown
@@ -168,7 +167,7 @@ class OrderedChoice(ChoiceModel):
             with one_blas_thread():
                 self._learn_order(history, np.random.default_rng(self.random_state))
         else:
-            self.mixture_._learn(history, ratings)
+            self.mixture_._learn(history, times)
             self.chosen_, self.calibration_ = self.mixture_.chosen_, self.mixture_.calibration_
 
     def _learn_order(self, history: sparse.csr_array, rng: np.random.Generator) -> None:
@@ -188,7 +187,7 @@ class OrderedChoice(ChoiceModel):
         self.mixture_.calibration_ = self.calibration_
         if self.weights_:
             report(0.9, 1.0, "order", span=0.0)
-            items = self.mixture_.ease_.weighted_items_
+            items = self.mixture_.ease_.block_items
             rows = DatedRows.of(history, self._times)
             self.order_ = LearntOrder.of(rows, items, self.item_counts_)
 
@@ -282,6 +281,12 @@ class OrderedChoice(ChoiceModel):
         model._times = replaced_rows(dated, given, np.unique(users)).data
         return model
 
+    def without_users(self) -> Self:
+        """Return a copy that knows no users."""
+        model = super().without_users()
+        model._times, model.mixture_ = self._times[:0], self.mixture_.without_users()
+        return model
+
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.mixture_ = self.mixture_.shared_with(self)
         self.mixture_._on_fold_in(users)
@@ -310,7 +315,7 @@ class OrderedChoice(ChoiceModel):
         """Check that what was learnt of the order fits the models."""
         if bool(self.weights_) != (self.order_ is not None):
             raise ModelFileError("its weights do not go with what it has learnt of the order")
-        n_weighted = self.mixture_.ease_.weighted_items_.size
+        n_weighted = self.mixture_.ease_.block_items.size
         if self.order_ is not None and len(self.order_.cosines) != n_weighted:
             raise ModelFileError("its order is of other items than those with weights")
 
@@ -335,7 +340,7 @@ class _Trial:
         self.counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
         ease, als = mixture.part_models(split.given, self.counts)
         given = DatedRows.of(split.given, split.given_times)
-        order = LearntOrder.of(given, ease.weighted_items_, self.counts)
+        order = LearntOrder.of(given, ease.block_items, self.counts)
         self.features = OrderedFeatures(ease, als, order, self.counts)
         self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
         self.held = split.held[split.rows]
@@ -405,4 +410,4 @@ class _Trial:
         history = self.rows.history
         E = self.features.ease.score_histories(history)
         A = self.features.als.score_histories(history)
-        return self.mixture.mixed(E, A, self.counts, self.features.ease, history)
+        return self.mixture.mixed(E, A, self.counts, history)

@@ -66,7 +66,8 @@ class LearntOrder:
     Attributes
     ----------
     cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
-        Among the items that have weights in EASE; row: the earlier item.
+        Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
+        the earlier item.
     rated : RatingTimes
     """
 
@@ -82,7 +83,7 @@ class LearntOrder:
 
     @classmethod
     def of(cls, rows: DatedRows, items: np.ndarray, counts: np.ndarray) -> LearntOrder:
-        """From histories; ``items`` have weights in EASE, ``counts`` are numbers of ratings."""
+        """From histories; ``items`` are those of the tables, ``counts`` numbers of ratings."""
         lifts = lag_lifts(rows, items, item_shares(counts)[items])
         return cls(directed_cosines(rows, items), lifts, RatingTimes.of(rows))
 
@@ -182,8 +183,8 @@ class OrderedFeatures:
         )
 
     def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
-        """Products with a table among the weighted items, as scores of all items."""
-        items = self.ease.weighted_items_
+        """Products with a table among some items, as scores of all items."""
+        items = self.ease.block_items
         scores = np.zeros(weights.shape, dtype=np.float32)
         scores[:, items] = sparse.csr_array(weights[:, items]).astype(np.float32) @ table
         return scores

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
-from ordrec.data import Ratings
 from ordrec.storage.schema import Integer
 
 __all__ = ["Popularity"]
@@ -29,8 +28,8 @@ class Popularity(ChoiceModel):
 
     stored: ClassVar = ChoiceModel.stored | {"n_fitted_users_": Integer(low=1)}
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
-        self.n_fitted_users_ = max(int((ratings.user_counts > 0).sum()), 1)
+    def _learn(self, history: sparse.csr_array, times: np.ndarray | None) -> None:
+        self.n_fitted_users_ = max(int((np.diff(history.indptr) > 0).sum()), 1)
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""

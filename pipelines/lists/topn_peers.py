@@ -31,10 +31,10 @@ class LeftOutEASE(EASE):
 
     ones: bool = False
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(self, history: sparse.csr_array, times: np.ndarray | None) -> None:
         if self.ones:
             history.data[:] = 1.0
-        super()._learn(history, ratings)
+        super()._learn(history, times)
 
 
 class Neighbours:
