@@ -37,7 +37,7 @@ START = 200.0  # where the search for the ridge begins
 LEFT_OUT_USERS = 1000
 CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_items^3
 LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
-NEAREST_START = 20.0  # of the search for the ridge of regressions on few items
+NEAREST_START = 100.0  # of the search for the ridge of regressions on few items
 PAIRS_SHARE = 0.4  # of max_memory, for the pairs that such regressions are made of
 
 MOST_POWER = 2  # of numbers of ratings: beyond it they overflow single precision

@@ -352,7 +352,7 @@ class ChoiceMixture(ChoiceModel):
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of EASE, by codes.
 
-        Of an item without weights in EASE, to the score of ALS.
+        Of an item with too few ratings for EASE, to the score of ALS.
         """
         model = self.ease_ if item in self.ease_.weighted_items_ else self.als_
         return model.contributions(code, item)

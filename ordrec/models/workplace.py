@@ -123,6 +123,8 @@ def over_rows(
                 n_jobs=place.n_jobs)
         )  # fmt: skip
         found = [results[number] for number in range(len(spans))]
+    if not found:  # no rows
+        return function((0, 0), *shared)
     if len(found) == 1:
         return found[0]
     if isinstance(found[0], tuple):

@@ -102,16 +102,6 @@ def test_rare_items_have_no_weights() -> None:
         EASE(min_ratings=1000).fit(ratings)
 
 
-def test_memory_keeps_the_items_with_the_most_ratings() -> None:
-    ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
-    with pytest.warns(UserWarning, match="only the 17 items with the most ratings get weights"):
-        model = EASE(max_memory=1e-5).fit(ratings)
-    counts = ratings.item_counts
-    dropped = np.setdiff1d(np.flatnonzero(counts >= 3), model.weighted_items_)
-    assert model.weighted_items_.size == 17
-    assert counts[model.weighted_items_].min() >= counts[dropped].max()
-
-
 @pytest.mark.parametrize("n_users", [1000, 2000])  # by users, and by items
 def test_a_fit_stays_within_its_estimate_of_memory(n_users: int, monkeypatch) -> None:
     monkeypatch.setattr("ordrec.choice.ease.LARGEST_IN_DOUBLE", 100)
