@@ -17,6 +17,7 @@ import pandas as pd
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.calibration import calibrated_picks
 from ordrec.choice.on_disk import StoredHistories
+from ordrec.data.columns import as_pandas
 from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
@@ -47,7 +48,7 @@ Model = TypeVar("Model")
 Progress = Callable[[int, int, str], None]
 SUPPORTED = "Recommender, OrdinalFactors, RatingPredictor or a choice model such as EASE"
 LISTS, VERSION, MANIFEST = "ordrec lists", 1, "_lists.json"
-NOT_LEARNT_FROM = "n_jobs", "verbose", "max_iter"  # parameters with which a fit may be continued
+NOT_LEARNT_FROM = "n_jobs", "verbose"  # parameters that change no digit
 
 
 def fit_scan(
@@ -122,7 +123,9 @@ def fit_scan(
             f"a {type(model).__name__} cannot be fitted to ratings on disk: take a {SUPPORTED}, "
             "or fit to scan.collect() or scan.sample_users(50_000)"
         )
-    tables = [None if table is None else repr(table) for table in (user_table, item_table)]
+    tables = [
+        None if table is None else as_pandas(table).to_csv() for table in (user_table, item_table)
+    ]
     about = scan.checksum(), _settings(model), held_out, rows, *tables
     with (
         _place_of(folder, fingerprint(*about)) as place,

@@ -38,12 +38,9 @@ class DaskPool:
         function: Callable[..., Any],
         shared: tuple[Any, ...],
     ):
-        try:
-            from distributed import KilledWorker
-        except ImportError as error:
-            raise ArgumentError(
-                "the engine dask needs a package that is not installed: pip install 'ordrec[dask]'"
-            ) from error
+        check_installed()
+        from distributed import KilledWorker
+
         self.lost: tuple[type[BaseException], ...] = (CancelledError, KilledWorker)
         self._content = (function, shared)
         self._open = ExitStack()  # what this pool opened and must close
@@ -104,12 +101,23 @@ class DaskPool:
         return self._client.status in ("closing", "closed")
 
 
+def check_installed() -> None:
+    """Say how to install Dask, if it is not."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ArgumentError(
+            "the engine dask needs a package that is not installed: pip install 'ordrec[dask]'"
+        ) from error
+
+
 @contextmanager
 def connected(scheduler: Any, n_workers: int) -> Iterator[Any]:
     """The given client, a client for the address, or one of a cluster started here.
 
     What is opened for the block is closed behind it.
     """
+    check_installed()
     from dask import config
     from distributed import Client, LocalCluster
 
