@@ -128,7 +128,8 @@ def recommend(
 
                 assert output is not None
                 scan = Ratings.scan(many)
-                recommend_scan(fitted, scan, output, n, **parallel, **options)
+                options |= parallel | {"overwrite": overwrite}
+                recommend_scan(fitted, scan, output, n, **options)
                 return
             if many == "all" and not len(fitted.user_ids_):
                 raise ArgumentError(
@@ -140,7 +141,7 @@ def recommend(
                 if many == "all"
                 else ids_of_file(fitted.user_ids_, Path(many), "user", "--for", reading.user_col)
             )
-            fitted.recommend_all(n, ids, out=output, **parallel, **options)
+            fitted.recommend_all(n, ids, out=output, overwrite=overwrite, **parallel, **options)
             return
         lists = _lists_one_by_one(fitted, users or [], n, by, candidates, options, progress)
     # after the bar, which would break the lines

@@ -291,6 +291,7 @@ def recommend_scan(
     *,
     held_out: HeldOut | None = None,
     rows: int = ROWS,
+    overwrite: bool = False,
     engine: Engine | str | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -314,6 +315,9 @@ def recommend_scan(
         default none.
     rows : int
         Number of ratings that each worker holds in memory, see `RatingsScan.chunks`.
+    overwrite : bool
+        Whether finished parts of a run with other arguments are removed; they are refused
+        otherwise.
     engine, n_jobs, progress
         See `ordrec.runtime.parallel.run`; a task is a part of the scan.
     **options
@@ -341,7 +345,11 @@ def recommend_scan(
         "options": checksum(asked.encode()),
     }
     beside = path.with_name(path.name + ".parts")
-    folder = PartFolder(beside, MANIFEST, LISTS, VERSION, identity, path.suffix)
+    folder = PartFolder(
+        beside, MANIFEST, LISTS, VERSION, identity, path.suffix, overwrite,
+        "end it with the same arguments, pass overwrite=True to throw its parts away, or name "
+        "another file",
+    )  # fmt: skip
     waiting = folder.waiting(range(len(scan.parts)))
     shared = model, scan, folder, n, held_out, rows, options
     for _ in run(

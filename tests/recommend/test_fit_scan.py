@@ -203,7 +203,8 @@ def test_what_is_held_out_is_measured(scan, tmp_path) -> None:
     result = evaluate_scan(
         model, scan, tmp_path / "measured", metrics=["recall@10"], cold_users=None
     )
-    wanted = pd.DataFrame({"user": test.user_ids[test.users], "item": test.item_ids[test.items]})
+    wanted = test.to_frame()[["user", "item", "rating"]]
+    wanted = wanted[wanted["rating"] >= test.scale.liked_from][["user", "item"]]
     listed = whole.recommend_all(10)[["user", "item"]]
     hits = wanted.merge(listed).groupby("user").size()
     shares = hits.reindex(wanted["user"].unique(), fill_value=0) / wanted.groupby("user").size()
