@@ -224,4 +224,4 @@ def test_a_choice_model_is_fitted_measured_and_makes_lists_from_the_folder(
     assert lengths.max() == lengths.median() == 3
     done = ordrec("recommend", model, "--for", "all", "-o", tmp_path / "none.csv")
     assert done.exit_code != 0
-    assert "--for FOLDER" in done.output
+    assert "--for FOLDER" in str(done.exception)
