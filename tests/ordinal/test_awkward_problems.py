@@ -72,7 +72,7 @@ def fitted(estimator, X, y, weight):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("model", [SVORIM, SVOREX])
-@given(problem=awkward(), power=st.integers(-8, 8))
+@given(problem=awkward(), power=st.integers(-8, 6))
 @settings(max_examples=6)
 def test_thresholds_in_a_machine(model, form, problem, power):
     X, y, weight, n_ranks = problem
