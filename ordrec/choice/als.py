@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
@@ -99,7 +100,9 @@ class ImplicitALS(ChoiceModel):
 
     # ---- learning -------------------------------------------------------------------------
 
-    def _learn(self, history: sparse.csr_array, times: np.ndarray | None) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         self.learn_histories(history)
 
     def learn_histories(self, history: sparse.csr_array) -> None:
@@ -140,9 +143,13 @@ class ImplicitALS(ChoiceModel):
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
+        return (self.factors_of(history) @ self.item_factors_.T).astype(np.float64)
+
+    def factors_of(self, history: sparse.csr_array) -> np.ndarray:
+        """Return user factors for histories, those of the average user for empty ones."""
         factors = self._rows(history, self.item_factors_)
         factors[np.diff(history.indptr) == 0] = self._average_user
-        return (factors @ self.item_factors_.T).astype(np.float64)
+        return factors
 
     def score_weighted(self, entries: sparse.csr_array, sums: np.ndarray) -> np.ndarray:
         """Return the scores of all items for histories whose entries count unequally.
@@ -162,9 +169,13 @@ class ImplicitALS(ChoiceModel):
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
+        return (self.factors_of_users(codes) @ self.item_factors_.T).astype(np.float64)
+
+    def factors_of_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the factors of users by code, those of the average user without ratings."""
         factors = self.user_factors_[codes]
         factors[np.diff(self.history_rows(codes).indptr) == 0] = self._average_user
-        return (factors @ self.item_factors_.T).astype(np.float64)
+        return factors
 
     def without_users(self) -> Self:
         """Return a copy that knows no users."""

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
@@ -124,7 +125,9 @@ class EASE(ChoiceModel):
         "item_power": (0.0, 1.0),
     }
 
-    def _learn(self, history: sparse.csr_array, times: np.ndarray | None) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         with one_blas_thread():
             self.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
 

@@ -92,8 +92,8 @@ class StoredHistories:
         user_ids = ids[0].append(ids[1:])
         return cls(history, times if dated else None, scale, user_ids, scan.item_ids, held_out)
 
-    def teach(self, model: ChoiceModel) -> None:
-        """Fit a choice model, which then knows all users."""
+    def teach(self, model: ChoiceModel, items: pd.DataFrame | None) -> None:
+        """Fit a choice model, which then knows all users; ``items`` is the item table."""
         model.scale_, model.user_ids_, model.item_ids_ = self.scale, self.user_ids, self.item_ids
-        model.learn(self.history, self.times if model._dated else None)
+        model.learn(self.history, self.times if model._dated else None, items)
         model.held_out_ = self.held_out

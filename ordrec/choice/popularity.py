@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
@@ -28,7 +29,9 @@ class Popularity(ChoiceModel):
 
     stored: ClassVar = ChoiceModel.stored | {"n_fitted_users_": Integer(low=1)}
 
-    def _learn(self, history: sparse.csr_array, times: np.ndarray | None) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         self.n_fitted_users_ = max(int((np.diff(history.indptr) > 0).sum()), 1)
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:

@@ -187,7 +187,7 @@ class _Source:
     def _fit_choice(self, model: ChoiceModel) -> None:
         histories = self._histories(model)
         self._report("histories written")
-        histories.teach(model)
+        histories.teach(model, self._item_table)
         self._report(type(model).__name__)
         self._forget_users(model)
 
@@ -198,7 +198,7 @@ class _Source:
         histories = self._histories(choice)
         self._report("histories written")
         with one_blas_thread():
-            histories.teach(choice)
+            histories.teach(choice, self._item_table)
             model.calibration_ = calibrated_picks(
                 choice, histories.history, histories.times, model.random_state
             )
@@ -210,12 +210,15 @@ class _Source:
             self.fit(rating)
         model.choice_, model.rating_ = choice, rating
         self._identify(model, choice)
-        items = side_table(
-            self.item_table, self.scan.item_ids, "item", "item", self.scan.item_table
-        )
-        model.titles_ = item_titles(items)
+        model.titles_ = item_titles(self._item_table)
         scale = self.scan.scale
         model.like_ = scale.liked_from if model.like is None else float(model.like)
+
+    @property
+    def _item_table(self) -> pd.DataFrame | None:
+        """What is known of the items, in the order of their codes."""
+        scan = self.scan
+        return side_table(self.item_table, scan.item_ids, "item", "item", scan.item_table)
 
     def _histories(self, model: ChoiceModel) -> StoredHistories:
         if self.scan.weight is not None:
