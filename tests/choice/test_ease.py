@@ -120,9 +120,8 @@ def test_the_estimate_of_memory_knows_the_precision(monkeypatch) -> None:
     monkeypatch.setattr("ordrec.choice.ease.LARGEST_IN_DOUBLE", 20)
     ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
     for gigabytes, n_kept in ((1e-5, 25), (5e-6, 12)):  # single precision, double precision
-        with pytest.warns(UserWarning, match=f"only the {n_kept} items"):
-            model = EASE(max_memory=gigabytes).fit(ratings)
-        assert model.weighted_items_.size == n_kept
+        model = EASE(50.0, max_memory=gigabytes).fit(ratings)
+        assert model.block_items.size == n_kept
 
 
 def test_the_most_rated_items_keep_their_ridges() -> None:
