@@ -157,7 +157,8 @@ class EASE(ChoiceModel):
             B = problem().solve(ridges).weights()
             if not sparse.issparse(B):
                 return {"B": np.ascontiguousarray(B, dtype=np.float32)}
-            return {"data": B.data, "indices": B.indices, "start": B.indptr}
+            table: Any = B
+            return {"data": table.data, "indices": table.indices, "start": table.indptr}
 
         found = kept("EASE", (*about, ridges), weights)
         if "B" in found:
@@ -227,7 +228,7 @@ class EASE(ChoiceModel):
         place[self.weighted_items_] = np.arange(self.weighted_items_.size)
         parts, own = np.zeros(row.nnz), place[row.indices]
         if place[item] >= 0:
-            column = self.weights_[:, [place[item]]]
+            column: Any = self.weights_[:, [place[item]]]
             column = column.toarray() if sparse.issparse(column) else column
             parts[own >= 0] = column[own[own >= 0], 0]
         return scale * row.data * parts

@@ -116,8 +116,8 @@ class LogBilinear:
             return self
         usual = STEPS * np.sqrt(drawn.there.size / USUAL_SIZE)
         n_steps = int(share * min(usual, MOST_CELLS / (BATCH * items.size))) + 1
-        values = [self.contexts.copy(), self.targets.copy(), self.biases.copy()]
-        adam = _Adam(values)
+        values = self.contexts.copy(), self.targets.copy(), self.biases.copy()
+        adam = _Adam(list(values))
         for step, (context, picked, seen) in enumerate(drawn.batches(n_steps)):
             gradients = _gradients(*values, context, picked, seen)
             adam.step(gradients, RATE * (1.0 - step / n_steps))

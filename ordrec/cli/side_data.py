@@ -52,7 +52,7 @@ def with_side_data(
             continue
         table = read_side_table(path, kind, reading)
         with prefix_errors(str(path)):
-            given = {f"{kind}_table": table}
+            given: dict[str, Any] = {f"{kind}_table": table}
             if new_items == "beside known ones":
                 ratings.with_side_tables(**given)  # refuses a table none of whose ids is known
             ratings = ratings.with_side_tables(

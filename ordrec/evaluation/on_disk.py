@@ -109,6 +109,5 @@ def evaluate_scan(
         test = pd.concat(parts, ignore_index=True)
         test = test.drop(columns=["timestamp"], errors="ignore")
         chosen = tuple(LIST_METRICS) if metrics is None else tuple(metrics)
-    scale = {} if scan.scale.only_picks else {"scale": scan.scale}
-    tested = Ratings.from_frame(test, **scale)
+    tested = Ratings.from_frame(test, scale=None if scan.scale.only_picks else scan.scale)
     return evaluate_predictions({name: said}, tested, metrics=chosen, **options)

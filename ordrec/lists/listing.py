@@ -228,7 +228,7 @@ class RatingListingModel(ListingModel):
 
     # ---- lists ----------------------------------------------------------------------------
 
-    def recommend(
+    def recommend(  # type: ignore[override]
         self,
         user: Any,
         n: int = 10,

@@ -262,8 +262,8 @@ def _settings(model: Any) -> str:
 def _place_of(folder: str | Path | None, name: str) -> Iterator[Path]:
     """A folder for the files of a fit: one that outlives a stop, or a temporary one."""
     if folder is None:
-        with tempfile.TemporaryDirectory(prefix="ordrec-fit-") as place:
-            yield Path(place).absolute()
+        with tempfile.TemporaryDirectory(prefix="ordrec-fit-") as passing:
+            yield Path(passing).absolute()
         return
     place = make_folder(Path(folder).absolute() / f"ordrec-fit-{name}")
     yield place
@@ -361,7 +361,7 @@ def recommend_scan(
     ):  # fmt: skip
         pass
     parts = [folder.file(number) for number in range(len(scan.parts))]
-    join_tables(parts, path, recommend_all(model, n, [], engine="serial", **options))
+    join_tables(parts, path, _lists_for([], model, n, options))
     shutil.rmtree(folder.path)
     return path
 
@@ -379,7 +379,7 @@ def _list_part(
     """Write the lists of the users of one part."""
     check_folder_visible(folder.path)
     parquet_engine(folder.path)
-    frames = [recommend_all(model, n, [], engine="serial", **options)]
+    frames = [_lists_for([], model, n, options)]
     for chunk in scan.chunks(rows, part=number):
         history = chunk if held_out is None else held_out.parted(chunk)[0]
         known = codes_of(model.item_ids_, history.item_ids) >= 0
@@ -390,9 +390,15 @@ def _list_part(
             folded = model.fold_in(history)
         users = chunk.user_ids[codes_of(folded.user_ids_, chunk.user_ids) >= 0]
         if len(users):
-            frames.append(recommend_all(folded, n, users, engine="serial", **options))
+            frames.append(_lists_for(users, folded, n, options))
     table = pd.concat(frames[1:] or frames, ignore_index=True)
     write_table(table, folder.file(number))
+
+
+def _lists_for(users: Any, model: Any, n: int, options: dict[str, Any]) -> pd.DataFrame:
+    table = recommend_all(model, n, users, engine="serial", **options)
+    assert isinstance(table, pd.DataFrame)  # no file was named
+    return table
 
 
 def _warn_of_other_items(model: Any, scan: RatingsScan) -> None:
