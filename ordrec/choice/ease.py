@@ -15,6 +15,7 @@ from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_qu
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
+from ordrec.storage.arrays import round_to_half
 from ordrec.storage.schema import Array, Number
 
 __all__ = ["EASE", "EaseInputs", "row_factors"]
@@ -62,7 +63,7 @@ class EASE(ChoiceModel):
     Attributes
     ----------
     weights_ : float32 array of shape (n_weighted_items, n_weighted_items)
-        Row: the item rated; column: the item scored.
+        Row: the item rated; column: the item scored. Rounded to half precision.
     weighted_items_ : int64 array
         Codes of the items that have weights.
     regularization_ : float
@@ -88,7 +89,7 @@ class EASE(ChoiceModel):
 
     stored: ClassVar = ChoiceModel.stored | {
         "weighted_items_": Array("weighted", dtype=np.int64, codes="items"),
-        "weights_": Array("weighted", "weighted", dtype=np.float32),
+        "weights_": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
         "mean_count_": Number(1e-300, "items"),
         "regularization_": Number(),
     }
@@ -128,8 +129,8 @@ class EASE(ChoiceModel):
             ridge = float(self.regularization)
         self.regularization_ = ridge
         self.weighted_items_, self.mean_count_ = inputs.items, inputs.mean_count
-        B = problem.solve(inputs.ridges(ridge)).weights()
-        self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
+        self.weights_ = problem.solve(inputs.ridges(ridge)).weights(np.float32)
+        round_to_half(self.weights_)  # as the file holds them, so that a stored model is the same
 
     def _check_parameters(self) -> None:
         if self.regularization is not None and not self.regularization > 0:

@@ -35,6 +35,7 @@ from ordrec.choice.ease import EASE
 from ordrec.choice.order import DatedRows
 from ordrec.choice.successions import directed_cosines, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
+from ordrec.storage.arrays import round_to_half
 from ordrec.storage.schema import Array, Part
 
 __all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
@@ -66,13 +67,13 @@ class LearntOrder:
     Attributes
     ----------
     cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
-        Among the items that have weights in EASE; row: the earlier item.
+        Among the items that have weights in EASE; row: the earlier item. Rounded to half precision.
     rated : RatingTimes
     """
 
     stored: ClassVar = {
-        "cosines": Array("weighted", "weighted", dtype=np.float32),
-        "lifts": Array("weighted", "weighted", dtype=np.float32),
+        "cosines": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "lifts": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
         "rated": Part(RatingTimes),
     }
 
@@ -83,8 +84,11 @@ class LearntOrder:
     @classmethod
     def of(cls, rows: DatedRows, items: np.ndarray, counts: np.ndarray) -> LearntOrder:
         """From histories; ``items`` have weights in EASE, ``counts`` are numbers of ratings."""
+        cosines = directed_cosines(rows, items)
         lifts = lag_lifts(rows, items, item_shares(counts)[items])
-        return cls(directed_cosines(rows, items), lifts, RatingTimes.of(rows))
+        for table in (cosines, lifts):  # to what the file holds, so that a stored model is the same
+            round_to_half(table)
+        return cls(cosines, lifts, RatingTimes.of(rows))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGEST",
+    "as_in_half",
     "ids_from_arrays",
     "ids_to_arrays",
+    "narrowed",
+    "round_to_half",
     "take",
     "take_covariance",
     "take_rows",
@@ -79,6 +82,46 @@ def take(
     ):
         raise ModelFileError(f"array {name!r} has entries outside {low}..{high}")
     return np.ascontiguousarray(array, dtype=wanted)
+
+
+def narrowed(array: np.ndarray) -> np.ndarray:
+    """Return integers in the fewest bytes that hold them; what is not an integer as it is.
+
+    Examples
+    --------
+    >>> narrowed(np.array([0, 7, 300])).dtype
+    dtype('int16')
+    """
+    if array.dtype.kind != "i" or not array.size:
+        return array
+    low, high = int(array.min()), int(array.max())
+    least = max(np.min_scalar_type(low if low < 0 else -1).itemsize, _bytes_of(high))
+    return array if least >= array.itemsize else array.astype(f"i{least}")
+
+
+def _bytes_of(number: int) -> int:
+    """Fewest bytes of a signed integer that holds a number from -1 up."""
+    return next(size for size in (1, 2, 4, 8) if number < 1 << (8 * size - 1))
+
+
+def as_in_half(array: np.ndarray) -> np.ndarray:
+    """Return numbers rounded to half precision, in their own type."""
+    largest = np.finfo(np.float16).max
+    return np.clip(array, -largest, largest).astype(np.float16).astype(array.dtype)
+
+
+def round_to_half(table: np.ndarray) -> None:
+    """Round the rows of a table to half precision, where they are.
+
+    Examples
+    --------
+    >>> table = np.array([[1.0001, 1.001]])
+    >>> round_to_half(table)
+    >>> table.tolist()
+    [[1.0, 1.0009765625]]
+    """
+    for row in table:
+        row[:] = as_in_half(row)
 
 
 def take_covariance(arrays: Mapping[str, np.ndarray], name: str, n: int) -> np.ndarray:

@@ -33,6 +33,7 @@ from ordrec.storage.arrays import (
     LARGEST,
     ids_from_arrays,
     ids_to_arrays,
+    narrowed,
     take,
     take_covariance,
     take_rows,
@@ -384,7 +385,7 @@ class Array(Field):
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write the array, and which of its entries are missing."""
-        array = np.asarray(value).astype(self.stored_as, copy=False)
+        array = narrowed(np.asarray(value).astype(self.stored_as, copy=False))
         if self.gaps and np.isnan(array).any():
             missing = np.isnan(array)
             file.arrays[f"{file.prefix}{name}.missing"] = missing
@@ -420,6 +421,10 @@ class Starts(Field):
     def __init__(self, rows: Length, entries: str):
         self.rows, self.entries = rows, entries
 
+    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
+        """Write the row pointer."""
+        file.arrays[file.prefix + name] = narrowed(value)
+
     def read(self, file: Reader, name: str) -> np.ndarray:
         """Return the row pointer; its end fixes the number of entries."""
         start = file.take(name, np.int64, (f"{self.rows}+1",), 0, None)
@@ -438,6 +443,8 @@ class Table(Field):
         Bounds of its entries.
     parts : bool
         Whether the attribute is the tuple of row pointer, columns and entries, not a csr_array.
+    bare : bool
+        Whether it is the tuple of row pointer and columns alone.
     dtype : data type
         Of the columns.
     entries : str, optional
@@ -452,19 +459,26 @@ class Table(Field):
         low: float | None = None,
         high: float | None = None,
         parts: bool = False,
+        bare: bool = False,
         dtype: Any = np.int64,
         entries: str | None = None,
     ):
         self.rows, self.columns, self.low, self.high = rows, columns, low, high
-        self.parts, self.dtype, self.entries = parts, dtype, entries
+        self.parts, self.bare, self.dtype, self.entries = parts, bare, dtype, entries
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write the row pointer, the columns and the entries."""
-        start, columns, entries = value if self.parts else (value.indptr, value.indices, value.data)
+        if self.bare:
+            (start, columns), entries = value, None
+        else:
+            start, columns, entries = (
+                value if self.parts else (value.indptr, value.indices, value.data)
+            )
         place = file.prefix + name
-        file.arrays[f"{place}.start"] = start.astype(np.int64)
-        file.arrays[f"{place}.columns"] = columns.astype(self.dtype)
-        file.arrays[f"{place}.entries"] = entries
+        file.arrays[f"{place}.start"] = narrowed(start.astype(np.int64))
+        file.arrays[f"{place}.columns"] = narrowed(columns.astype(self.dtype))
+        if not self.bare:
+            file.arrays[f"{place}.entries"] = entries
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the table after checking it."""
@@ -475,6 +489,8 @@ class Table(Field):
         names = f"{place}.start", f"{place}.columns"
         start, columns = take_rows(file.arrays, *names, n_rows, n_columns, self.dtype)
         file.length(self.entries, columns.size)
+        if self.bare:
+            return start, columns
         entries = file.take(f"{name}.entries", np.float64, columns.shape, self.low, self.high)
         if self.parts:
             return start, columns, entries
