@@ -94,7 +94,7 @@ class _ByItems:
 
     def weights(self, dtype: type | None = None) -> np.ndarray:
         ratio = self.b / self.p
-        B = np.empty(self.P.shape, dtype or self.P.dtype)
+        B = np.empty((self.p.size, self.p.size), dtype or self.P.dtype)
         for rows in _row_blocks(B.shape[0]):
             B[rows] = self.P[rows] @ self.problem.ZY - self.P[rows] * ratio
         np.fill_diagonal(B, 0.0)

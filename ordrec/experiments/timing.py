@@ -21,4 +21,3 @@ def first_run(work: Callable[..., Any], *arguments: Any) -> Any:
     spent = time.perf_counter() - started
     print(f"first run of this process, on little data, not in what follows: {spent:.1f} s")
     return result
-

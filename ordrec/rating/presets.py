@@ -25,7 +25,6 @@ KEPT_RATING_BYTES = 20  # of a rating in fitted factors
 LEAST_BYTES = 1e7  # of working memory
 
 
-
 def chosen_preset(preset: str, ratings: Ratings, limit: float) -> str:
     """The preset itself, or a smaller one, with a warning, if it takes too many gigabytes.
 
@@ -89,7 +88,5 @@ def _gigabytes_of_factors(ratings: Ratings) -> tuple[float, float]:
     compact = 2.0 * (2 * n_factors + 2 * n_steps)
     n_fits = 4 if ratings.timestamps is not None else 2  # both ways, and with drift
     kept = n_rows * n_fits * compact + KEPT_RATING_BYTES * ratings.n_ratings
-    working = n_rows * (
-        posterior + PRIOR_BYTES * (n_factors + n_steps) + FEATURE_BYTES * pattern
-    )
+    working = n_rows * (posterior + PRIOR_BYTES * (n_factors + n_steps) + FEATURE_BYTES * pattern)
     return (kept + working + RATING_BYTES * ratings.n_ratings + LEAST_BYTES) / 1e9, kept / 1e9

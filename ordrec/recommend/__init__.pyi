@@ -28,6 +28,7 @@ from ordrec.rating.per_user.model import PerUserPredictor as PerUserPredictor
 from ordrec.rating.predictor import RatingPredictor as RatingPredictor
 from ordrec.rating.process.model import ProcessPredictor as ProcessPredictor
 from ordrec.rating.thresholds.model import PersonalThresholds as PersonalThresholds
+from ordrec.runtime.fit_report import FitReport as FitReport
 
 from .recommender import Recommender as Recommender
 from .registry import make_model as make_model

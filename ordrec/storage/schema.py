@@ -63,6 +63,7 @@ __all__ = [
     "Part",
     "Parts",
     "Reader",
+    "Seconds",
     "Size",
     "Starts",
     "Storable",
@@ -77,6 +78,7 @@ __all__ = [
 
 Length = str | int | None  # a name, a sum of names and numbers, or any
 Bound = float | str | None  # a number, or the name of a length
+FEW_VALUES, SEEN_FIRST = 128, 1 << 14  # of a table, and among how many entries they are found
 UNSET = object()  # read for an attribute that the model does not have
 
 
@@ -404,6 +406,21 @@ class Array(Field):
         return array
 
 
+class Seconds(Field):
+    """Times in seconds since 1970, whole ones in the file, 0 where unknown; floats in memory."""
+
+    def __init__(self, length: Length):
+        self.length = length
+
+    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
+        """Write whole seconds."""
+        file.arrays[file.prefix + name] = narrowed(np.nan_to_num(value).astype(np.int64))
+
+    def read(self, file: Reader, name: str) -> np.ndarray:
+        """Return the times."""
+        return file.take(name, np.int64, (self.length,), None, None).astype(np.float64)
+
+
 class Covariance(Field):
     """A symmetric matrix that can be inverted."""
 
@@ -469,7 +486,7 @@ class Table(Field):
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write the row pointer, the columns and the entries."""
         if self.bare:
-            (start, columns), entries = value, None
+            start, columns = value
         else:
             start, columns, entries = (
                 value if self.parts else (value.indptr, value.indices, value.data)
@@ -478,7 +495,7 @@ class Table(Field):
         file.arrays[f"{place}.start"] = narrowed(start.astype(np.int64))
         file.arrays[f"{place}.columns"] = narrowed(columns.astype(self.dtype))
         if not self.bare:
-            file.arrays[f"{place}.entries"] = entries
+            _write_repeated(file.arrays, f"{place}.entries", entries)
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the table after checking it."""
@@ -491,10 +508,27 @@ class Table(Field):
         file.length(self.entries, columns.size)
         if self.bare:
             return start, columns
-        entries = file.take(f"{name}.entries", np.float64, columns.shape, self.low, self.high)
+        entries = self._entries(file, f"{name}.entries", columns.shape)
         if self.parts:
             return start, columns, entries
         return sparse.csr_array((entries, columns, start), shape=(n_rows, n_columns))
+
+    def _entries(self, file: Reader, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the entries, or what their codes stand for."""
+        if f"{file.prefix}{name}.codes" not in file.arrays:
+            return file.take(name, np.float64, shape, self.low, self.high)
+        values = file.take(f"{name}.values", np.float64, (None,), self.low, self.high)
+        return values[file.take(f"{name}.codes", np.int64, shape, 0, values.size - 1)]
+
+
+def _write_repeated(arrays: dict[str, np.ndarray], name: str, entries: np.ndarray) -> None:
+    """Write numbers that take few values, as on a rating scale, as codes of these values."""
+    values = np.unique(entries[:SEEN_FIRST])
+    codes = np.minimum(np.searchsorted(values, entries), max(values.size - 1, 0))
+    if entries.size and values.size < FEW_VALUES and np.array_equal(values[codes], entries):
+        arrays[f"{name}.values"], arrays[f"{name}.codes"] = values, narrowed(codes)
+    else:
+        arrays[name] = entries
 
 
 class Matrix(Field):

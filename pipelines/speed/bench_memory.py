@@ -3,7 +3,7 @@
     python pipelines/speed/bench_memory.py [--data FOLDER] [--only ROW ...]
     python pipelines/speed/bench_memory.py --promises [--presets full fast large] [--sizes ...]
 
-The first prints one line per row of `ROWS`, each of which is a command (or a few lines of Python) in
+The first prints one line per row of `ROWS`, each of which is a command of `ordrec` in
 a process of its own: CPU seconds, the largest memory of the process, and where a model is saved,
 the size of its file and the seconds that a new process takes to load it. Real data are read from
 ``--data``, by default the folder ORDREC_DATA; invented ones have the users, items and ratings of

@@ -15,7 +15,8 @@ from ordrec.kernels.items.moments import (
     pair_moments,
 )
 
-SHAPES = {  # owners, entries and ratings; rows of one word and of several, sparse ones and full ones
+# owners, entries and ratings: rows of one word and of several, sparse ones and full ones
+SHAPES = {
     "square": (60, 150, 900),
     "dense": (40, 20, 500),
     "thin": (300, 400, 500),

@@ -311,7 +311,7 @@ class Fit:
             (self._item_prior.B, self._item_prior.S),
             cold_users,
             cold_items,
-            drift,
+            None if drift is None else drift.rounded(),
         )
 
 

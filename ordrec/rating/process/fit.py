@@ -20,6 +20,7 @@ from ordrec.rating.process.kernel.weights import (
 from ordrec.rating.process.preparation import Preparation, SideFeatures, prepare
 from ordrec.rating.process.solve.covariance import JointData
 from ordrec.rating.process.solve.fitting import (
+    TOLERANCE,
     Process,
     cross_fitted_likelihood,
     fit_probit,
@@ -35,7 +36,6 @@ from ordrec.runtime.progress import progress, report
 __all__ = ["FittedPredictor", "Plan", "fit_in_part", "fit_predictor", "plan_predictor"]
 
 HELD_OUT = 0.15
-LEARNING_TOLERANCE = 6e-3  # of linear systems, while weights are learnt
 
 # about how long the solution and the steps by likelihood take
 SOLVING, NEWTON = 1.0, 1.5
@@ -231,7 +231,7 @@ def learnt_plan(
     pairs = new_pairs(data, outer.users, outer.items, time)
     learned = learn_weights(
         data, pairs, units.inward(outer.values), start,
-        max_iter=max_iter, tol=LEARNING_TOLERANCE, n_jobs=n_jobs,
+        max_iter=max_iter, tol=TOLERANCE, n_jobs=n_jobs,
     )  # fmt: skip
     errors = [error / units.scale for error in learned.errors]
     return replace(

@@ -164,17 +164,17 @@ def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> t
     kept = expected_bytes(users, items, n_users, n_items, N_SUMS + len(side.item))
     kept += LOADING_BYTES * config.n_folds * config.n_factors * n_items
     kept += RATING_BYTES * ratings.n_ratings
-    triangle = by_user @ (by_user + 1.0) / 2.0
+    triangle = float(by_user @ (by_user + 1.0)) / 2.0
     if not config.two_sided:
-        at_once = min(triangle, AT_ONCE) + by_user.max(initial=0.0) ** 2 / 2.0
-        inverted = by_user.max(initial=0.0) ** 2
+        inverted = float(by_user.max(initial=0.0)) ** 2
+        at_once = min(triangle, AT_ONCE) + inverted / 2.0
         return kept / 1e9, (BLOCK_BYTES * at_once + INVERTED_BYTES * inverted) / 1e9
     kept += expected_bytes(items, users, n_items, n_users, N_SUMS + len(side.user))
     kept += LOADING_BYTES * config.n_folds * config.n_factors * n_users
     kept += FEATURE_BYTES * (config.user_rank * n_users + config.item_rank * n_items)
     parts = np.maximum(np.ceil(by_user / LARGEST_INVERTED), 1.0)
-    inverses = by_user @ (by_user / parts + 1.0) / 2.0
-    blocks = triangle + inverses + by_item @ (by_item + 1.0) / 2.0
+    inverses = float(by_user @ (by_user / parts + 1.0)) / 2.0
+    blocks = triangle + inverses + float(by_item @ (by_item + 1.0)) / 2.0
     return kept / 1e9, (BLOCK_BYTES * blocks + VECTOR_BYTES * ratings.n_ratings) / 1e9
 
 

@@ -48,6 +48,7 @@ from ordrec.storage.schema import (
     Optional,
     Part,
     Reader,
+    Seconds,
     Table,
     Together,
     Writer,
@@ -140,7 +141,7 @@ class StoredProcess:
     stored: ClassVar = {
         "ratings": Table("all_users", "items", bare=True, entries="ratings"),
         "levels": Array("ratings", dtype=np.int64, codes="ranks"),
-        "times": Array("ratings", dtype=np.int64),
+        "times": Seconds("ratings"),
         "item_side": Part(StoredSide, owners="all_users", entries="all_items"),
         "user_side": Optional(Part(StoredSide, owners="all_items", entries="all_users")),
         "psi": scores("all_users", "user_features", dtype=np.float32, stored_as=np.float16),
@@ -191,7 +192,7 @@ class StoredProcess:
         data, weights = process.data, process.K.weights
         products, layout = data.products, weights.layout
         return cls(
-            (data.item_side.start, data.items), data.levels, data.item_side.time.astype(np.int64),
+            (data.item_side.start, data.items), data.levels, data.item_side.time,
             StoredSide.of(data.item_side),
             StoredSide.of(data.user_side) if data.two_sided else None,
             products.psi, products.phi, products.projection,
@@ -235,7 +236,7 @@ class StoredProcess:
         return Process(K, self.a, self.left_out, self.noise, self.n_iter, self.undated)
 
     def _data(self, y: np.ndarray, n_jobs: int) -> JointData:
-        (start, items), times = self.ratings, self.times.astype(np.float64)
+        (start, items), times = self.ratings, self.times
         n_users, n_items = self.psi.shape[0], self.phi.shape[0]
         users = np.repeat(np.arange(n_users), np.diff(start))
         products = SharedFeatures(

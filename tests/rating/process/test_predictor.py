@@ -28,8 +28,8 @@ from ordrec.rating.units import Units
 def fitted() -> dict[str, ProcessPredictor]:
     train, _ = parts(two_taste_ratings())
     return {
-        "full": ProcessPredictor(learn="defaults").fit(train),
-        "fast": ProcessPredictor(preset="fast").fit(train),
+        "full": ProcessPredictor(learn="defaults", decision="median").fit(train),
+        "fast": ProcessPredictor(preset="fast", decision="median").fit(train),
     }
 
 
@@ -197,7 +197,7 @@ def test_decisions() -> None:
 @pytest.mark.parametrize("scale", [Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])])
 def test_any_scale(preset: str, scale: Scale) -> None:
     train, test = parts(two_taste_ratings(8, scale=scale))
-    model = ProcessPredictor(preset=preset, learn="defaults").fit(train)
+    model = ProcessPredictor(preset=preset, learn="defaults", decision="median").fit(train)
     assert model.predict_proba(*ids(test)).shape == (test.n_ratings, scale.n_ranks)
     assert set(model.predict(*ids(test))) <= set(scale.values)
     assert log_loss(model, test) < entropy(train, test)
@@ -242,7 +242,8 @@ def test_everybody_rated_everything(preset: str) -> None:
 def test_all_ratings_equal() -> None:
     frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2], "rating": 4.0})
     for preset in PRESETS:
-        model = ProcessPredictor(preset=preset).fit(Ratings.from_frame(frame, scale=range(1, 6)))
+        model = ProcessPredictor(preset=preset, decision="median")
+        model.fit(Ratings.from_frame(frame, scale=range(1, 6)))
         assert model.predict([1, 9], [3, 9]).tolist() == [4.0, 4.0]
 
 

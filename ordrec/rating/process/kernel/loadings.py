@@ -35,7 +35,7 @@ def cross_fitted_loadings(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fold of each owner, and for each fold the loadings fitted without it.
 
-    The loadings have shape (n_folds, n_entries, n_factors), in single precision, as files have them.
+    The loadings have shape (n_folds, n_entries, n_factors), in single precision, as in files.
     """
     n_owners = start.size - 1
     fold = rng.permutation(n_owners) % n_folds

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
-from ordrec.runtime.compiling import compiled
+from ordrec.runtime.compiling import compiled, compiled_with
 from ordrec.runtime.parallel.spans import over_spans
 
 __all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features"]
@@ -177,17 +177,28 @@ def _by_dense_products(
     return left, singular, right.T
 
 
+# Rows of phi are read where they are, in the cache: copies of those of a user would take longer than
+# the sums.
+
+
 @compiled
 def _sums_by_user(first, stop, start, items, phi, vectors, sums):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
-        if start[u] < start[u + 1]:
-            own = phi[items[start[u] : start[u + 1]]]
-            np.dot(vectors[start[u] : start[u + 1]].T, own, sums[u])
+        for q in range(start[u], start[u + 1]):
+            i = items[q]
+            for v in range(vectors.shape[1]):
+                x = vectors[q, v]
+                for k in range(phi.shape[1]):
+                    sums[u, v, k] += x * phi[i, k]
 
 
-@compiled
+@compiled_with(fastmath={"reassoc", "contract"})  # lets sums be vectorised
 def _apply_by_user(first, stop, start, items, phi, sums, result):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
-        if start[u] < start[u + 1]:
-            own = phi[items[start[u] : start[u + 1]]]
-            np.dot(own, sums[u].T, result[start[u] : start[u + 1]])
+        for q in range(start[u], start[u + 1]):
+            i = items[q]
+            for v in range(sums.shape[1]):
+                total = np.float32(0.0)
+                for k in range(phi.shape[1]):
+                    total += sums[u, v, k] * phi[i, k]
+                result[q, v] = total
