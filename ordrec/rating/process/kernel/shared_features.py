@@ -177,8 +177,8 @@ def _by_dense_products(
     return left, singular, right.T
 
 
-# Rows of phi are read where they are, in the cache: copies of those of a user would take longer than
-# the sums.
+# Rows of phi are read where they are, in the cache: copies of those of a user take longer than the
+# sums.
 
 
 @compiled
