@@ -78,7 +78,8 @@ def take(
                 f"array {name!r} holds NaN, infinity, or numbers beyond {largest:g}"
             )
     if array.size and (
-        (low is not None and array.min() < low) or (high is not None and array.max() > high)
+        (low is not None and array.min().item() < low)
+        or (high is not None and array.max().item() > high)
     ):
         raise ModelFileError(f"array {name!r} has entries outside {low}..{high}")
     return np.ascontiguousarray(array, dtype=wanted)
