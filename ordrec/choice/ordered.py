@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.choice.base import SHARED, ChoiceModel, replaced_rows
+from ordrec.choice.base import MOST_INTEREST, SHARED, ChoiceModel, replaced_rows
 from ordrec.choice.calibration import ListedScores, PickCalibration
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.conditional_logit import fitted_weights
@@ -128,7 +128,7 @@ class OrderedChoice(ChoiceModel):
     """
 
     stored: ClassVar = ChoiceModel.stored | {
-        "_history": Table("users", "items", low=0.0, high=1.0, entries="entries"),
+        "_history": Table("users", "items", low=0.0, high=MOST_INTEREST, entries="entries"),
         "_times": Seconds("entries"),
         "weights_": ByName(Number(), *FEATURES),
         "chosen_": Part(Chosen),

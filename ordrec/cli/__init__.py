@@ -19,7 +19,7 @@ from ordrec.cli.fit import fit
 from ordrec.cli.on_disk import fit_all, predict_all
 from ordrec.cli.parameters import in_options
 from ordrec.cli.predict import predict
-from ordrec.cli.rank import rank_evaluate, rank_fit, rank_predict
+from ordrec.cli.rank import rank_evaluate, rank_explain, rank_fit, rank_predict, rank_update
 from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.score import score
@@ -63,6 +63,8 @@ data_app.command("partition")(partition)
 rank_app.command("fit")(rank_fit)
 rank_app.command("evaluate")(rank_evaluate)
 rank_app.command("predict")(rank_predict)
+rank_app.command("explain")(rank_explain)
+rank_app.command("update")(rank_update)
 app.add_typer(rank_app, name="rank")
 app.add_typer(data_app, name="data")
 

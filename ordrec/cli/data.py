@@ -30,9 +30,11 @@ def list_data() -> None:
 
 @options_of_reading()
 def describe_data(data: DataArgument, reading: Reading) -> None:
-    """Show what ratings would be read from a data set or file, and whether they can be.
+    """Show what would be read from a data set or file, and whether it can be.
 
-    For a data set known by name: also its source, terms and citation.
+    For a data set known by name: also its source, terms and citation. Judged documents (files and
+    folders of LETOR and of OHSUMED, tables with columns query and grade) are shown as
+    'ordrec rank' reads them.
     """
     from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
@@ -50,6 +52,12 @@ def _contents(data: str, reading: Reading) -> str:
 
     if data in list_datasets() and "ratings" not in describe_dataset(data).counts:
         return _described(load_dataset(data, offline=True))
+    if data not in list_datasets() and Path(data).exists():
+        from ordrec.documents.judgements import holds_judgements, load_ohsumed, read_judgements
+
+        kind = holds_judgements(data)
+        if kind is not None:
+            return _described(load_ohsumed(data) if kind == "ohsumed" else read_judgements(data))
     return repr(reading.ratings(data))
 
 
@@ -59,8 +67,8 @@ def _described(found: Any) -> str:
     from ordrec.data.formats.ohsumed import Ohsumed
     from ordrec.documents import Judgements
 
-    if isinstance(found, Letor):
-        return repr(Judgements.from_letor(found)).strip("<>")
+    if isinstance(found, Letor | Judgements):
+        return repr(Judgements.of(found)).strip("<>")
     if isinstance(found, Ohsumed):
         judged = found.judgements
         grades = ", ".join(f"{g} ({n:,})" for g, n in judged["grade"].value_counts().items())

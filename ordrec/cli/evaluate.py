@@ -25,7 +25,7 @@ from ordrec.cli.options import (
 from ordrec.cli.outputs import OverwriteOption, frame_writer, report_writer, result_writer
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, visible
 from ordrec.evaluation.defaults import (
     CANDIDATES,
     COLD_USERS,
@@ -510,7 +510,8 @@ def further_writers(
 def _print_failures(result: EvaluationResult) -> None:
     for failed in result.failures.itertuples():
         words = " ".join(str(failed.error).split())
-        print(f"ordrec: {failed.model} failed on fold {failed.fold}: {words}", file=sys.stderr)
+        said = f"{failed.model} failed on fold {failed.fold}: {words}"
+        print(f"ordrec: {visible(said)}", file=sys.stderr)
 
 
 def _jobs_for(ratings: Ratings) -> int:

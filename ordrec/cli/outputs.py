@@ -46,7 +46,7 @@ def check_output(
     Parameters
     ----------
     path : Path
-    kind : {"model", "predictions", "lists", "rankings", "reasons", "results", ...}
+    kind : {"model", "predictions", "lists", "rankings", "reasons", "lifts", "results", ...}
         An existing file of this kind is replaced; any other only with ``overwrite``.
     inputs : iterable of paths or None
         What the command reads; None and names that are no files or folders are ignored. They are
@@ -184,6 +184,8 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
         return columns[:3] == KEPT_TABLES[kind]
     if kind == "rankings":
         return columns[:4] == ["query", "document", "score", "rank"]
+    if kind == "lifts":
+        return columns == ["feature", "value", "other", "lift"]
     if kind == "predictions":
         return columns[-2:] == ["known_user", "known_item"]
     if kind == "lists":
@@ -194,7 +196,7 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
 def _is_model(path: Path) -> bool:
     import zipfile
 
-    from ordrec.storage import HEADER
+    from ordrec.storage.archive import HEADER
 
     try:
         with zipfile.ZipFile(path) as archive:

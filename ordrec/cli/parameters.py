@@ -43,6 +43,7 @@ OPTION_OF = {
     "propensity": "--propensity",
     "kind": "--kind",
     "column": "--column",
+    "overwrite": "--overwrite",
     # tune
     "space": "--search",
     "metric": "--metric",
@@ -51,7 +52,12 @@ OPTION_OF = {
 }
 
 # How values are typed that Python writes otherwise.
-VALUES = {"None": "none", "Scale(...)": "1..5", "Scale.binned(ratings, bins=20)": "bins:20"}
+VALUES = {
+    "None": "none",
+    "True": "",
+    "Scale(...)": "1..5",
+    "Scale.binned(ratings, bins=20)": "bins:20",
+}
 SETTINGS = {"None": "null", "True": "true", "False": "false"}
 
 VALUE = r'"[^"]*"|Scale[\w.]*\([^()]*\)|\w*'

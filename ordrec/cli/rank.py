@@ -1,4 +1,4 @@
-"""``ordrec rank fit``, ``evaluate`` and ``predict``: documents by graded relevance."""
+"""``ordrec rank``: fit, evaluate, predict, explain and update; documents by graded relevance."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ from ordrec.cli.outputs import (
     result_writer,
     table_writer,
 )
+from ordrec.errors import visible
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ordrec.documents import Judgements, RelevanceRanker
 
 JUDGED = (
@@ -49,6 +52,16 @@ QueriesOption = Annotated[
         metavar="FILE",
         help="For qrels: a csv with a column query, and the words of each. Without it, queries "
         "are topics of which only the name is known.",
+    ),
+]
+
+RankerArgument = Annotated[Path, typer.Argument(metavar="RANKER", help="From 'ordrec rank fit'.")]
+NewArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="NEW",
+        help="A csv with columns query, perhaps document, and the texts or features that the "
+        "ranker was fitted to; or a file of LETOR.",
     ),
 ]
 
@@ -135,7 +148,7 @@ def rank_evaluate(
     folds: Annotated[
         int, typer.Option("--folds", metavar="N", help="Parts that queries are divided into.")
     ] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of folds and draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of folds and draws.")] = 0,
     documents: DocumentsOption = None,
     queries: QueriesOption = None,
     output: Annotated[
@@ -213,7 +226,7 @@ def rank_evaluate(
             print(result.against(reference).round(4).to_string())
     for failed in result.failures.drop_duplicates("model").itertuples():
         words = " ".join(str(failed.error).split())
-        print(f"ordrec: {failed.model} failed: {words}", file=sys.stderr)
+        print(f"ordrec: {visible(f'{failed.model} failed: {words}')}", file=sys.stderr)
     if interrupted:
         raise typer.Exit(130)
     if not result.complete:
@@ -221,15 +234,8 @@ def rank_evaluate(
 
 
 def rank_predict(
-    model: Annotated[Path, typer.Argument(metavar="RANKER", help="From 'ordrec rank fit'.")],
-    new: Annotated[
-        Path,
-        typer.Argument(
-            metavar="NEW",
-            help="A csv with columns query, perhaps document, and the texts or features that the "
-            "ranker was fitted to; or a file of LETOR.",
-        ),
-    ],
+    model: RankerArgument,
+    new: NewArgument,
     output: TableOption = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each grade.")
@@ -254,6 +260,117 @@ def rank_predict(
                 ranking[f"p_{grade:g}"] = p[:, place]
     ranking["document"] = names[ranking["document"].to_numpy()]
     write(ranking)
+
+
+def rank_explain(
+    model: RankerArgument,
+    new: NewArgument,
+    query: Annotated[
+        str,
+        typer.Option(
+            "--query", metavar="TEXT", help="As it stands in NEW; needed if there are several."
+        ),
+    ] = "",
+    document: Annotated[
+        str,
+        typer.Option(
+            "--document",
+            metavar="ID",
+            help="As it stands in NEW; by default the first of its query.",
+        ),
+    ] = "",
+    n: Annotated[int, typer.Option("-n", metavar="N", help="Number of features, at most.")] = 20,
+    output: TableOption = None,
+    max_memory: MemoryOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Show which features lift a document above the next one of its query.
+
+    The csv has one row per feature, the one that changes the order most first: its value, that of
+    the other document, and what the difference adds to the score. The last document of a query is
+    compared with the one above it.
+    """
+    import numpy as np
+
+    from ordrec.documents.judgements import documents_of, read_documents
+    from ordrec.errors import ArgumentError
+
+    write = table_writer(output, "lifts", inputs=[model, new], overwrite=overwrite)
+    if n < 1:
+        raise ArgumentError(f"-n must be at least 1, got {n}")
+    ranker = _loaded(model, max_memory)
+    X, asked, names = documents_of(read_documents(new))
+    ranking = ranker.rank(X, asked, np.arange(len(asked)))
+    ranking = ranking.assign(name=names[ranking["document"].to_numpy()])
+    place = _place_of(ranking, query, document, new)
+    of_query = ranking[ranking["query"] == ranking["query"].iloc[place]].reset_index(drop=True)
+    here = ranking.iloc[place]
+    table = ranker.explain(X, asked, int(here["document"]))
+    other = of_query.iloc[here["rank"] if here["rank"] < len(of_query) else here["rank"] - 2]
+    print(
+        f"{here['name']} is number {here['rank']} of {len(of_query)} for query {here['query']}, "
+        f"compared with {other['name']}, number {other['rank']}; scores {here['score']:.4g} and "
+        f"{other['score']:.4g}",
+        file=sys.stderr,
+    )
+    weightiest = np.argsort(-table["lift"].abs().to_numpy(), kind="stable")[:n]
+    write(table.iloc[np.sort(weightiest)])
+
+
+def rank_update(
+    model: RankerArgument,
+    judged: JudgedArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File for the updated ranker.")
+    ],
+    documents: DocumentsOption = None,
+    queries: QueriesOption = None,
+    offline: OfflineOption = False,
+    max_memory: MemoryOption = None,
+    overwrite: OverwriteOption = False,
+    quiet: NoBarOption = False,
+) -> None:
+    """Take further judgements into a ranker.
+
+    The settings that were chosen and what is known about words stay; otherwise the ranker is fitted
+    to the old and the new judgements together.
+    """
+    from ordrec.files import save
+
+    check_output(output, "model", [model, place_of(judged)], overwrite=overwrite)
+    ranker = _loaded(model, max_memory)
+    found = _judgements(judged, documents, queries, offline)
+    _need_documents(found)
+    with progress_bar(quiet, f"updating with {len(found):,} judged documents"):
+        updated = ranker.update(found.X, found.grades, found.queries)
+    save(updated, output)
+    if not quiet:
+        print(f"{found!r}, taken in as {updated.kind_}", file=sys.stderr)
+
+
+def _place_of(ranking: pd.DataFrame, query: str, document: str, new: Path) -> int:
+    """The row of a ranking with this query and document, given as texts; empty ones are open."""
+    import numpy as np
+
+    from ordrec.errors import ArgumentError
+
+    asked, named = ranking["query"].astype(str), ranking["name"].astype(str)
+    if not query and document:
+        query = next(iter(asked[named == document]), "")
+        if asked[named == document].nunique() > 1:
+            raise ArgumentError(f"{new}: {document!r} is there for several queries: add --query")
+    elif not query:
+        query = str(asked.iloc[0])
+        if asked.nunique() > 1:
+            raise ArgumentError(
+                f"{new}: has {asked.nunique()} queries: name one with --query, such as {query!r}"
+            )
+    found = (asked == query) & ((named == document) if document else True)
+    if not found.any():
+        what = "document" if (asked == query).any() or not query else "query"
+        told = document if what == "document" else query
+        raise ArgumentError(f"{new}: has no {what} {told!r}: write it as it stands there")
+    return int(np.flatnonzero(found)[0])
 
 
 def _judgements(

@@ -127,8 +127,9 @@ def recommend(
                 else ids_of_file(fitted.user_ids_, Path(many), "user", "--for", reading.user_col)
             )
             fitted.recommend_all(
-                n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
-            )
+                n, ids, out=output, overwrite=overwrite, engine=where, n_jobs=jobs,
+                progress=progress, **options,
+            )  # fmt: skip
             return
         lists = _lists_one_by_one(fitted, users or [], n, by, candidates, options, progress)
     # after the bar, which would break the lines

@@ -14,6 +14,7 @@ from ordrec.cli.options import DataArgument, QuietOption, console, place_of, pro
 from ordrec.cli.outputs import OverwriteOption, check_output
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
+from ordrec.errors import visible
 
 if TYPE_CHECKING:
     from ordrec.evaluation import TunedModel
@@ -208,5 +209,6 @@ def _print(found: TunedModel, split: str) -> None:
     notes = f"{len(found.table)} settings by {found.method}, mean over {split}; *: the defaults"
     if failed:
         first = found.table.loc[found.table["error"] != "", "error"].iloc[0]
-        print(f"ordrec: {failed} settings failed, the first with {first}", file=sys.stderr)
+        said = f"{failed} settings failed, the first with {first}"
+        print(f"ordrec: {visible(said)}", file=sys.stderr)
     console().print(f"{notes}.", style="dim", highlight=False, markup=False)

@@ -21,6 +21,7 @@ __all__ = [
     "TIMESTAMP",
     "Columns",
     "Duplicates",
+    "Missing",
     "as_counts",
     "as_numbers",
     "as_pandas",
@@ -32,8 +33,10 @@ __all__ = [
     "find_pair_columns",
     "is_usual_name",
     "on_scale",
+    "order_of",
     "plain",
     "ranks_of_words",
+    "rated_rows",
     "resolve_duplicates",
     "say_no_ratings",
     "scale_for",
@@ -42,7 +45,9 @@ __all__ = [
 ]
 
 Duplicates = Literal["error", "last", "mean"]
+Missing = Literal["error", "drop"]
 TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
+MOST_WORDS = 30  # that a message lists, and that anybody would put in an order
 MOST_PICKS = 1e15  # of one item by one user, so that sums stay exact
 COUNT = "count"  # name of the column of numbers of picks unless another one is given
 
@@ -291,6 +296,65 @@ def _first_non_number(column: pd.Series) -> tuple[int, Any]:
     return 0, column.iloc[0]
 
 
+def order_of(ratings: pd.Series, name: str) -> list[str] | None:
+    """Return the words of an ordered Categorical from the worst to the best; None for numbers.
+
+    Words without an order are refused: which of them is better is not for a program to guess.
+
+    Examples
+    --------
+    >>> order_of(pd.Series(pd.Categorical(["good"], ["poor", "good"], ordered=True)), "rating")
+    ['poor', 'good']
+    """
+    kind = ratings.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        named = kind.categories.tolist()
+        if kind.ordered and all(isinstance(each, str) and not _is_numeric(each) for each in named):
+            return named
+    elif pd.api.types.is_numeric_dtype(kind):
+        return None
+    words = {each.strip() for each in ratings.unique() if isinstance(each, str) and each.strip()}
+    if 2 <= len(words) <= MOST_WORDS and not any(map(_is_numeric, words)):
+        listed = ", ".join(map(shown, sorted(words)))
+        raise DataError(
+            f"{name} holds words and no numbers ({listed}): name all of them from the worst to the "
+            "best with scale=poor,fair,good",
+            parameter="scale",
+        )
+    return None
+
+
+def _is_numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def rated_rows(frame: pd.DataFrame, rating: str, missing: Missing) -> np.ndarray | None:
+    """Return which rows have a rating, None if all do; a warning counts those to be dropped."""
+    if missing not in ("error", "drop"):
+        raise ArgumentError(f'missing must be "error" or "drop", got {missing!r}')
+    column = single_column(frame, rating)
+    absent = column.isna().to_numpy()
+    if not pd.api.types.is_numeric_dtype(column):
+        absent = absent | (column.astype(str).str.strip() == "").to_numpy()
+    if not absent.any():
+        return None
+    if missing == "error":
+        raise DataError(
+            f"row {int(np.argmax(absent))}: {rating} is nan ({int(absent.sum())} such rows): drop "
+            'them first, or pass missing="drop"',
+            parameter="missing",
+        )
+    warnings.warn(
+        f"{int(absent.sum())} of {len(frame)} rows have no rating and are dropped",
+        stacklevel=callers_level(),
+    )
+    return ~absent
+
+
 def ranks_of_words(column: pd.Series, words: list[str], name: str) -> np.ndarray:
     """Return 1, 2, ... for ratings that are words, which are given from the worst to the best.
 
@@ -392,6 +456,11 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
             "decode the ids again"
         ) from None
     except (TypeError, ValueError, OverflowError):
+        odd = [each for each in column if isinstance(each, list | dict | set | np.ndarray)]
+        if odd:
+            raise DataError(
+                f"column {name!r}: {shown(odd[0])} is no id: ids are numbers or strings"
+            ) from None
         raise DataError(
             f"column {name!r} mixes ids of different types: turn them all into strings"
         ) from None

@@ -15,6 +15,7 @@ from scipy import sparse
 from ordrec.data.columns import (
     Columns,
     Duplicates,
+    Missing,
     as_counts,
     as_numbers,
     as_pandas,
@@ -23,8 +24,10 @@ from ordrec.data.columns import (
     encode_ids,
     find_columns,
     on_scale,
+    order_of,
     plain,
     ranks_of_words,
+    rated_rows,
     resolve_duplicates,
     say_no_ratings,
     scale_for,
@@ -154,6 +157,7 @@ class Ratings:
         name: str = "ratings",
         weight: str | None = None,
         count: str | None = "count",
+        missing: Missing = "error",
     ) -> Ratings:
         """Make `Ratings` from a data frame, after checking it.
 
@@ -169,7 +173,8 @@ class Ratings:
         scale : Scale or iterable of float or str, optional
             The declared rating values; inferred from the data when omitted. More than 60 of them
             (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`. Words from
-            the worst to the best, such as ["poor", "fair", "good"], are read as 1, 2, 3.
+            the worst to the best, such as ["poor", "fair", "good"], are read as 1, 2, 3; those of
+            an ordered Categorical need not be named.
         duplicates : {"error", "last", "mean"}
             What to do if a user rated an item twice: raise an error, keep the last rating
             (by time, then by row), or take the scale value nearest to the mean. Without ratings,
@@ -185,6 +190,8 @@ class Ratings:
         count : str, optional
             For a table without ratings: the column that says how often the user picked the item.
             "count" may be absent.
+        missing : {"error", "drop"}
+            What to do with rows without a rating; a warning says how many are dropped.
 
         Raises
         ------
@@ -201,6 +208,11 @@ class Ratings:
         columns = find_columns(
             table.columns, user, item, rating, timestamp, weight, count, scale=scale
         )
+        if columns.rating is not None:
+            rated = rated_rows(table, columns.rating, missing)
+            if rated is not None:
+                table = table[rated]
+                folds = {fold: mask[rated] for fold, mask in (folds or {}).items()}
         return cls.from_columns(
             table,
             columns,
@@ -243,6 +255,8 @@ class Ratings:
             return cls._of_picks(table, columns, user_table, item_table, folds, name)
         given = single_column(table, columns.rating)
         declared: Any = scale if scale is None or isinstance(scale, Scale) else list(scale)
+        if declared is None:
+            declared = order_of(given, columns.rating)
         if isinstance(declared, list) and all(isinstance(word, str) for word in declared):
             given = pd.Series(ranks_of_words(given, declared, columns.rating))
             declared = range(1, len(declared) + 1)

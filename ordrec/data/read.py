@@ -9,18 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from ordrec.data import Duplicates, Ratings, Scale
 from ordrec.data.catalogue import describe_dataset, list_datasets, load_dataset
-from ordrec.data.columns import find_columns, is_usual_name, single_column
+from ordrec.data.columns import Missing, find_columns, is_usual_name, rated_rows
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
 from ordrec.data.formats.eachmovie import load_eachmovie
 from ordrec.data.formats.jester import load_jester
@@ -28,7 +26,7 @@ from ordrec.data.formats.movielens import load_movielens
 from ordrec.data.formats.movietweetings import load_movietweetings
 from ordrec.data.ids import ids_of_texts
 from ordrec.data.on_disk.partitions import MANIFEST, parquet_engine
-from ordrec.errors import ArgumentError, DataError, DatasetMissing, callers_level
+from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
 __all__ = [
     "is_own_table",
@@ -169,7 +167,7 @@ def load_ratings(
     ids: Literal["auto", "text"] | tuple[pd.Index, pd.Index] = "auto",
     name: str | None = None,
     encoding: str | None = None,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
 ) -> Ratings:
     """Load ratings from a csv (possibly gzipped) or parquet file with a header.
 
@@ -215,8 +213,6 @@ def load_ratings(
     _check_separator(separator)
     if isinstance(ids, str) and ids not in ("auto", "text"):
         raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}')
-    if missing not in ("error", "drop"):
-        raise ArgumentError(f'missing must be "error" or "drop", got {missing!r}')
     with _in_utf8(path, encoding) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
@@ -228,7 +224,8 @@ def load_ratings(
         frame = _read_table(source, file, separator, wanted, id_columns)
         with _naming_lines(source, file, len(frame)):
             if columns.rating is not None:
-                frame = _with_ratings(frame, columns.rating, missing)
+                rated = rated_rows(frame, columns.rating, missing)
+                frame = frame if rated is None else frame[rated].reset_index(drop=True)
             for position, column in enumerate(id_columns):
                 known = None if isinstance(ids, str) else ids[position]
                 frame = _with_ids(frame, column, known, as_texts=ids == "text")
@@ -322,27 +319,6 @@ def _in_utf8(path: str | Path | Source, encoding: str | None) -> Source:
     data = text.removeprefix("\ufeff").encode("utf-8", "replace")
     member = re.sub(r"\.(gz|bz2|xz)$", "", member, flags=re.IGNORECASE)
     return Source(source.path, {member: lambda: io.BytesIO(data)}, source.single)
-
-
-def _with_ratings(frame: pd.DataFrame, rating: str, missing: str) -> pd.DataFrame:
-    """The rows that have a rating; a warning counts the others if they may be dropped."""
-    column = single_column(frame, rating)
-    absent = column.isna().to_numpy()
-    if not pd.api.types.is_numeric_dtype(column):
-        absent = absent | (column.astype(str).str.strip() == "").to_numpy()
-    if not absent.any():
-        return frame
-    if missing == "error":
-        raise DataError(
-            f"row {int(np.argmax(absent))}: {rating} is nan ({int(absent.sum())} such rows): drop "
-            'them first, or pass missing="drop"',
-            parameter="missing",
-        )
-    warnings.warn(
-        f"{int(absent.sum())} of {len(frame)} rows have no rating and are dropped",
-        stacklevel=callers_level(),
-    )
-    return frame[~absent].reset_index(drop=True)
 
 
 def _only_table(source: Source) -> str:

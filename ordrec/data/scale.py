@@ -25,9 +25,9 @@ from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["Scale", "refuse_stray", "shown_values"]
 
-LARGEST = 1e300  # the sum of two values must not overflow
+LARGEST = 1e50  # models sum squares and fourth powers, which must not overflow, nor vanish
 LIKED_SHARE = 0.8  # of the ranks: 4 of 5 and 8 of 10 are the first that are liked
-PICK_ENDS = (0.0, 0.5, 1e290)  # of the bins "not picked" and "picked", however often
+PICK_ENDS = (0.0, 0.5, 1e49)  # of the bins "not picked" and "picked", however often
 BLOCK = 1 << 15  # values looked up at a time: small blocks stay in the cache
 
 
@@ -74,10 +74,11 @@ class Scale:
             raise ArgumentError(
                 f"a scale is a list of numbers such as [1, 2, 3, 4, 5] ({str(error)[:100]})"
             ) from None
-        if array.size < 2 or not (np.abs(array) < LARGEST).all():
+        if array.size < 2 or not np.isfinite(array).all():
             raise ArgumentError(
                 f"a scale needs at least two distinct finite values, got {array[:10].tolist()}"
             )
+        _check_size(array)
         if array.size > MAX_LEVELS:
             raise ArgumentError(
                 f"a scale has at most {MAX_LEVELS} values, got {array.size}: put them into bins "
@@ -125,12 +126,7 @@ class Scale:
                 "pass scale=Scale(...)",
                 parameter="scale",
             )
-        if not (np.abs(distinct) < LARGEST).all():
-            raise DataError(
-                f"cannot infer a scale from ratings between {distinct[0]:g} and {distinct[-1]:g}: "
-                "pass scale=Scale(...)",
-                parameter="scale",
-            )
+        _check_size(distinct)
         positions = grid_positions(distinct)
         n_levels = distinct.size if positions is None else int(positions[-1]) + 1
         if n_levels > FINE:
@@ -200,10 +196,11 @@ class Scale:
         except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(f"ratings must be numbers ({str(error)[:100]})") from None
         distinct, counts = np.unique(array, return_counts=True)
-        if distinct.size < 2 or not (np.abs(distinct) < LARGEST).all():
+        if distinct.size < 2 or not np.isfinite(distinct).all():
             raise ArgumentError(
                 f"bins need at least two distinct finite ratings, got {distinct[:10].tolist()}"
             )
+        _check_size(distinct)
         ends = distinct[0] if low is None else low, distinct[-1] if high is None else high
         if not (ends[0] <= distinct[0] and distinct[-1] <= ends[1]):
             raise ArgumentError(
@@ -466,6 +463,17 @@ def _means(
     counts = np.bincount(levels, weights, n_levels)
     means = np.divide(sums, counts, out=np.zeros(n_levels), where=counts > 0)
     return np.where(counts > 0, np.clip(means, lowest, highest), np.nan)
+
+
+def _check_size(values: np.ndarray) -> None:
+    """Refuse ratings with which nobody can calculate."""
+    largest = float(np.abs(values).max())
+    if not 1 / LARGEST < largest < LARGEST:
+        wrong, remedy = ("large", "divide") if largest > 1 else ("small", "multiply")
+        raise DataError(
+            f"ratings between {values[0]:g} and {values[-1]:g} are too {wrong} to calculate with: "
+            f"{remedy} all of them by a number"
+        )
 
 
 def _checked_edges(edges: Iterable[float], values: np.ndarray) -> np.ndarray:

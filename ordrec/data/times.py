@@ -38,7 +38,7 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
         stamps = pd.DatetimeIndex(column)
         if stamps.tz is not None:
             stamps = stamps.tz_convert("UTC").tz_localize(None)
-        return stamps.to_numpy("datetime64[s]").astype(np.int64)
+        return _since_1970(stamps.to_numpy("datetime64[s]").astype(np.int64), name)
     if pd.api.types.is_integer_dtype(column) and not column.hasnans:
         # a copy, since the frame may change later
         return in_seconds(column.to_numpy(np.int64, copy=True), name)
@@ -70,6 +70,8 @@ def seconds_of(times: Any, name: str = "timestamp") -> np.ndarray:
     >>> seconds_of(["86400", "1970-01-03", ""]).tolist()
     [86400, 172800, 0]
     """
+    if isinstance(times, np.ndarray) and times.dtype == np.float64 and np.isfinite(times).all():
+        return in_seconds(times, name).astype(np.int64)  # as models pass them on to each other
     column = pd.Series(times).reset_index(drop=True)
     known = column.notna().to_numpy(bool)
     if _may_be_texts(column):
@@ -117,14 +119,15 @@ def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
     ------
     DataError
         If some of the times are in one unit and some in another, or in none; if all are years, or
-        days as spreadsheets count them.
+        days as spreadsheets count them; if one is before 1970.
 
     Examples
     --------
     >>> in_seconds(np.array([978_300_760, 0])).tolist()
     [978300760, 0]
     """
-    size = np.abs(times.astype(np.float64))
+    _since_1970(times, name)
+    size = times.astype(np.float64)
     written = _dates_in_digits(times, size > 0, name)
     if written is not None:
         return written
@@ -145,6 +148,19 @@ def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
         stacklevel=callers_level(),
     )
     return times // 1000**usual
+
+
+def _since_1970(times: np.ndarray, name: str) -> np.ndarray:
+    """Return the times, none of which may be before 1970: for models 0 is no time, nor is less."""
+    early = np.flatnonzero(times < 0)
+    if early.size:
+        raise DataError(
+            f"row {early[0]}: {name} {times[early[0]]:.0f} is before 1970 ({early.size} such "
+            "rows): set it to 0 if it is unknown, add as many seconds to all times, or pass "
+            "timestamp=None to leave times out",
+            parameter="timestamp",
+        )
+    return times
 
 
 def _dates_in_digits(times: np.ndarray, known: np.ndarray, name: str) -> np.ndarray | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,6 +21,7 @@ from ordrec.errors import ArgumentError, DataError
 __all__ = [
     "Judgements",
     "documents_of",
+    "holds_judgements",
     "read_documents",
     "read_judgements",
     "sample_of_judgements",
@@ -27,6 +31,8 @@ GRADES = ("grade", "relevance", "label", "rating")
 DOCUMENTS = ("document", "doc_id", "docid", "doc", "id")
 QUERIES = ("query", "query_id", "qid", "topic")
 TABLES = (".csv", ".tsv", ".parquet")
+QRELS = re.compile(rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?[0-9]{1,4}[ \t]*\r?\n")
+ARCHIVES = (".zip", ".gz", ".tgz", ".tar", ".bz2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,19 +212,48 @@ def read_judgements(
         raise DataError(f"{path}: no such file or folder: name judged documents")
     if documents is not None or queries is not None:
         return _from_qrels(path, documents, queries)
+    kind = holds_judgements(path)
+    if kind == "ohsumed":
+        return Judgements.from_ohsumed(load_ohsumed(path), path.name)
+    if path.suffix in TABLES:
+        return Judgements.from_frame(_table(path), path.name)
+    if kind == "letor" or path.is_dir() or path.suffix in ARCHIVES:
+        return Judgements.from_letor(load_letor(path))
+    return Judgements.from_frame(read_qrels(path), path.name)
+
+
+def holds_judgements(path: str | Path) -> Literal["ohsumed", "letor", "table", "qrels"] | None:
+    """Return what kind of judged documents a file or folder holds; None for anything else.
+
+    A folder or file of LETOR and qrels are known by their first lines, OHSUMED by the names of its
+    files, and a table by its columns ``query`` and ``grade`` (an archive may hold anything: None).
+    """
+    path = Path(path)
     if path.is_dir():
         inside = [each.name for each in path.iterdir()]
         if any(name.startswith(("query.ohsu", "qrels.ohsu", "ohsumed.")) for name in inside):
-            return Judgements.from_ohsumed(load_ohsumed(path), path.name)
-        return Judgements.from_letor(load_letor(path))
+            return "ohsumed"
+        files = sorted([*path.rglob("*.txt"), *path.rglob("*.txt.gz")])
+        return "letor" if files and b"qid:" in _start_of(files[0]) else None
     if path.suffix in TABLES:
-        return Judgements.from_frame(_table(path), path.name)
-    with path.open("rb") as stream:
-        start = stream.read(4096)
-    if b"qid:" in start or path.suffix in (".zip", ".gz", ".tgz", ".tar", ".bz2"):
-        return Judgements.from_letor(load_letor(path))
-    found = read_qrels(path)
-    return Judgements.from_frame(found, path.name)
+        try:
+            columns = set(map(str, _table(path, n_rows=1)))
+        except DataError:
+            return None
+        both = columns.intersection(QUERIES[:3]) and columns.intersection(GRADES)
+        return "table" if both else None  # ratings, too, may have topics
+    start = _start_of(path)
+    if b"qid:" in start:
+        return "letor"
+    return "qrels" if QRELS.match(start) else None
+
+
+def _start_of(path: Path) -> bytes:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            return stream.read(4096)
+    except (OSError, EOFError, zlib.error):
+        return b""
 
 
 def read_documents(path: str | Path) -> pd.DataFrame | Letor:
@@ -276,11 +311,12 @@ def _from_qrels(path: Path, documents: str | Path | None, queries: str | Path | 
     )
 
 
-def _table(path: Path) -> pd.DataFrame:
+def _table(path: Path, n_rows: int | None = None) -> pd.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
-        return pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else None, engine="python")
+        separator = "\t" if path.suffix == ".tsv" else None
+        return pd.read_csv(path, sep=separator, engine="python", nrows=n_rows)
     except (OSError, ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{path}: cannot be read as a table ({words}): name a csv") from None

@@ -321,7 +321,7 @@ class RelevanceRanker(Storable, BaseEstimator):
                 f"{type(self.chosen_).__name__} gives all documents of a query the same score, so "
                 "that nothing can be ranked: the grades overlap too much for this kernel and "
                 "penalty, or the features tell queries apart but not documents. Take "
-                "OrdinalLogistic, another kernel, or scaling='centre'"
+                "OrdinalLogistic, class_weight='balanced', another kernel, or scaling='centre'"
             )
 
     def recognised(self, judged: Any) -> str:

@@ -104,7 +104,7 @@ class Cell:
 
 def evaluate(
     ratings: Ratings | pd.DataFrame | Sequence[Any],
-    models: str | Iterable[Any] | Mapping[str, Any],
+    models: Any,
     split: str | Splitter = SPLIT,
     *,
     test: Ratings | pd.DataFrame | Sequence[Any] | None = None,
@@ -136,7 +136,7 @@ def evaluate(
     ----------
     ratings : Ratings or DataFrame
         A frame is read as by `Ratings.from_frame`. With ``test``, the training part.
-    models : str, iterable or mapping
+    models : str, model, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
         the keys of a mapping name the models in the result. `Candidates` are chosen on each
         training part, and `predictions_from_frame` makes a model of predictions from elsewhere.
@@ -412,7 +412,7 @@ def _with_items(ratings: Ratings, listed: Sequence[pd.Series]) -> Ratings:
 
 def _named_models(models: Any, seed: int) -> dict[str, Any]:
     """Return unfitted models by name; those given as registered names are made."""
-    if isinstance(models, str):
+    if isinstance(models, str | Candidates) or hasattr(models, "fit"):  # one alone
         models = [models]
     if isinstance(models, Mapping):
         pairs = list(models.items())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ordrec.errors import visible
 from ordrec.evaluation.metrics.measures import as_losses, direction
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class ResultTable:
 
     def text(self, width: int = WIDTH) -> str:
         """Return text, with half intervals and marks; several blocks of columns if too wide."""
-        names = [_shortened(model) for model in self.models]
+        names = [_shortened(visible(model)) for model in self.models]
         texts = pd.DataFrame(
             {_heading(name): [_plain_text(cell) for cell in cells]
              for name, cells in self.columns.items()},
@@ -143,8 +144,11 @@ class ResultTable:
             Before half an interval.
         """
         from rich.table import Table
+        from rich.text import Text
 
-        names = [f"{model} (failed)" if model in failed else model for model in self.models]
+        names = [
+            visible(f"{model} (failed)" if model in failed else model) for model in self.models
+        ]
         beside = 1 + max(map(len, ["model", *names])) + BORDER
         blocks = [list(self.columns)]
         if width is not None:
@@ -166,7 +170,7 @@ class ResultTable:
             for name in block:
                 table.add_column(_heading(name), justify="right", no_wrap=True)
             for row, name in enumerate(names):
-                table.add_row(name, *(_rich_cell(self.columns[c][row], sign) for c in block))
+                table.add_row(Text(name), *(_rich_cell(self.columns[c][row], sign) for c in block))
             tables.append(table)
         return tables
 
@@ -258,7 +262,7 @@ class SummaryTable(pd.DataFrame):
 
     def __str__(self) -> str:
         text = ResultTable.of(self, self.standings).text()
-        note = self.note.replace("Best in bold", "Best: *")
+        note = visible(self.note.replace("Best in bold", "Best: *"))
         return "\n".join([text, *textwrap.wrap(note, WIDTH)])
 
     __repr__ = __str__

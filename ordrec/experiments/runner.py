@@ -211,6 +211,9 @@ def reproduce(
     echo(f"{pipeline.title} ({pipeline.source})")
     echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
     around = circumstances()
+    asked = {"name": name, "trials": trials, "quick": quick, "options": options}
+    if not _has_manifest(target):  # a run that is killed while it writes is known by it
+        write_text(target / "manifest.json", json.dumps({"experiment": asked}) + "\n")
     with progress(name):
         found = pipeline.load().run(
             data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
@@ -222,7 +225,6 @@ def reproduce(
         around = found.result.manifest
     else:
         around |= {"data": found.checksums, "commits": [around["commit"]]}
-    asked = {"name": name, "trials": trials, "quick": quick, "options": options}
     written = _write(found, pipeline, target, around | {"experiment": asked})
     echo(f"written: {written}")
     return found
@@ -293,15 +295,23 @@ def _results_folder(folder: str | Path) -> Path:
     """Return a folder to write to, made if need be; one whose files are not ours is refused."""
     folder = Path(folder)
     report = folder / "report.html"
-    ours = (folder / "cells").is_dir() or (
-        report.is_file() and 'content="ordrec"' in report.read_text(errors="replace")
-    )
+    ours = (folder / "cells").is_dir() or _has_manifest(folder)
+    ours = ours or (report.is_file() and 'content="ordrec"' in report.read_text(errors="replace"))
     there = [] if ours else [name for name in WRITTEN if (folder / name).exists()]
     if there:
         raise ArgumentError(
             f"{folder}: holds a {there[0]} that no experiment wrote: name another folder"
         )
     return make_folder(folder)
+
+
+def _has_manifest(folder: Path) -> bool:
+    """Whether there is a manifest of an experiment, which is written before any result."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and not {"experiment", "versions"}.isdisjoint(found)
 
 
 def _checked(options: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:

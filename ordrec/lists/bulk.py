@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data.on_disk.partitions import parquet_engine
-from ordrec.errors import ArgumentError, callers_level
+from ordrec.errors import ArgumentError, OrdrecError, callers_level
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
 from ordrec.runtime.files import check_folder_visible, replace_file
@@ -85,6 +85,7 @@ def recommend_all(
     include_rated: bool = False,
     timestamp: int | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     engine: Engine | str | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
@@ -110,6 +111,8 @@ def recommend_all(
         A file, csv or parquet by its ending. The lists are written to it block by block, so that
         they need not fit into memory. Finished blocks are stored in a folder beside it until the
         file is complete: the same call again goes on where it stopped.
+    overwrite : bool
+        Whether finished blocks of a stopped call with other arguments are thrown away.
     engine, n_jobs, progress
         See `ordrec.runtime.parallel.run`; a task is a block of users.
 
@@ -147,15 +150,25 @@ def recommend_all(
         VERSION,
         lists.identity(codes),
         path.suffix,
+        overwrite,
+        "end it with the same arguments, pass overwrite=True to throw its blocks away, or name "
+        "another file",
     )
-    waiting = folder.waiting(range(len(blocks)))
-    tasks = [(folder.file(number), blocks[number]) for number in waiting]
-    for _ in run(_write_block, tasks, shared=(lists,), **parallel):
-        pass
     parts = [folder.file(number) for number in range(len(blocks))]
-    join = _join_csv if path.suffix == ".csv" else _join_parquet
-    join(parts, path, lists.empty())
-    shutil.rmtree(folder.path)
+    tasks = [(parts[number], blocks[number]) for number in folder.waiting(range(len(blocks)))]
+    try:
+        for _ in run(_write_block, tasks, shared=(lists,), **parallel):
+            pass
+        join = _join_csv if path.suffix == ".csv" else _join_parquet
+        join(parts, path, lists.empty())
+    except (OSError, OrdrecError) as error:
+        if folder.path.is_dir():
+            raise
+        raise ArgumentError(
+            f"{path}: another run that writes this file has ended before this one, and removed "
+            f"{folder.path}: what it wrote is complete; let one run at a time write to a file"
+        ) from error
+    shutil.rmtree(folder.path, ignore_errors=True)  # another run may do so, too
     return path
 
 

@@ -136,7 +136,7 @@ class ListingModel(IdMappedModel):
     ) -> pd.DataFrame | Path:
         """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
 
-        ``timestamp``, ``out``, ``engine``, ``n_jobs`` and ``progress`` are passed on.
+        ``timestamp``, ``out``, ``overwrite``, ``engine``, ``n_jobs``, ``progress`` are passed on.
         """
         filters = {"exclude": exclude, "only": only, "include_rated": include_rated}
         return recommend_all(self, n, users, **filters, **options)

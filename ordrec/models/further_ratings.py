@@ -39,21 +39,29 @@ def with_further_ratings(
     columns = "user", "item", "rating", "timestamp"
     lists = paired_lists(user, item, rating, timestamp, scale)
     new = pd.DataFrame(dict(zip(columns, lists, strict=True)))
-    if scale.only_picks:
-        old, new = known_of(pd.Index(new["user"].unique())), new.rename(columns={"rating": "count"})
-        parts = [part for part in (old, new.drop(columns="timestamp")) if len(part)] or [new]
-        return Ratings.from_frame(pd.concat(parts), rating=None)
-    new["rating"] = scale.values_of(scale.ranks_of(new["rating"].to_numpy()))
     old = known_of(pd.Index(new["user"].unique()))
     if timestamp is None and "timestamp" not in old:
         new = new.drop(columns="timestamp")
-    parts = [part for part in (old, new) if len(part)] or [new]
-    both = pd.concat(parts).drop_duplicates(["user", "item"], keep="last")
-    if "timestamp" in both:
-        both["timestamp"] = both["timestamp"].fillna(0).astype(np.int64)
+    if scale.only_picks:
+        new = new.rename(columns={"rating": "count"})
+        return Ratings.from_frame(_dated(_below(old, new)), rating=None)
+    new["rating"] = scale.values_of(scale.ranks_of(new["rating"].to_numpy()))
+    both = _dated(_below(old, new).drop_duplicates(["user", "item"], keep="last"))
     if "weight" not in both:
         return Ratings.from_frame(both, scale=scale)
     return Ratings.from_frame(both.fillna({"weight": 1.0}), scale=scale, weight="weight")
+
+
+def _below(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """The rows of both tables; none of an empty one, whose columns may have no types."""
+    return pd.concat([part for part in (old, new) if len(part)] or [new])
+
+
+def _dated(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with time 0, which stands for unknown, where it has times but a row has none."""
+    if "timestamp" in table:
+        table["timestamp"] = table["timestamp"].fillna(0).astype(np.int64)
+    return table
 
 
 def paired_lists(

@@ -17,8 +17,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Kernel
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.thresholds.link import OrdinalLink
-from ordrec.storage import LARGEST, take
-from ordrec.storage.arrays import texts_from_arrays, texts_to_arrays
+from ordrec.storage.arrays import LARGEST, take, texts_from_arrays, texts_to_arrays
 from ordrec.storage.parameters import plain_of, value_of
 from ordrec.storage.schema import (
     Array,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.data import Scale
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.uncertainty import shortest_interval
 
 __all__ = ["DistributionModel", "ratings_between"]
@@ -39,6 +40,11 @@ class DistributionModel:
             The lowest and the highest rating, both included; the ends of bins, where the scale
             is made of bins.
         """
+        if not hasattr(self, "predict_proba"):
+            raise ArgumentError(
+                f"this {type(self).__name__} has no probabilities, which intervals are made of: "
+                "give it an estimator that has them, such as OrdinalLogistic"
+            )
         p = self.predict_proba(users, items, **given)
         return ratings_between(self.scale_, shortest_interval(p, coverage))
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from ordrec.errors import visible
 from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.result import EvaluationResult
 from ordrec.evaluation.tuning.model import TunedModel
@@ -33,7 +35,7 @@ def print_summary(
     for table in summary_tables(result, average, users, plain=plain, width=console.width):
         console.print(table)
     notes = " ".join(filter(None, [result.caption(average, users), result.test_caption()]))
-    console.print(_spelt(notes, plain), style="dim", highlight=False, markup=False)
+    console.print(_spelt(visible(notes), plain), style="dim", highlight=False, markup=False)
 
 
 def summary_tables(
@@ -72,7 +74,7 @@ def overlap_table(result: EvaluationResult, k: int) -> Table:
     shared = result.overlap(k)
     numbers = shared[["overlap", "low", "high"]].to_numpy()
     for model, other, row in zip(shared["model"], shared["other"], numbers, strict=True):
-        table.add_row(model, other, *(f"{number:.4f}" for number in row))
+        table.add_row(_name(model), _name(other), *(f"{number:.4f}" for number in row))
     return table
 
 
@@ -110,6 +112,11 @@ def _parameter(value: Any) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _name(text: str) -> Text:
+    """A name of a stranger's, in which nothing is taken for a sign of the terminal or of rich."""
+    return Text(visible(text))
 
 
 def _shows(console: Console, text: str) -> bool:

@@ -30,6 +30,7 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from ordrec.errors import visible
 from ordrec.runtime.fit_report import FitReport, measured
 
 __all__ = [
@@ -276,7 +277,7 @@ class _Line:
             what = f"{100 * done:.0f} %, {_duration(spent * (1.0 - done) / done)} left"
         doing = [words for words in (first.text, *(stage.words for stage in others)) if words]
         within = f" ({': '.join(doing[-INNERMOST:])})" if doing else ""
-        return f"{first.name}: {what}{within}" if first.name else f"{what}{within}"
+        return visible(f"{first.name}: {what}{within}" if first.name else f"{what}{within}")
 
     def share(self, stages: list[Stage]) -> float | None:
         """Which share of the work of all stages is done, if that is known; it never falls."""
@@ -307,7 +308,7 @@ class _Line:
         if self.asked is True and self.name:
             compiled = (clock() - self._started) - (work_clock() - self._work)
             more = f", and {_duration(compiled)} of compiling, once" if compiled >= 1 else ""
-            self._print(f"{self.name}: {_duration(work_clock() - self._work)}{more}")
+            self._print(f"{visible(self.name)}: {_duration(work_clock() - self._work)}{more}")
 
     def _draw_from_now_on(self) -> None:
         from rich.console import Console

@@ -6,12 +6,13 @@ import unicodedata
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordrec.data.ids import ids_like
 from ordrec.errors import ArgumentError, DataError, OrdrecError
 from ordrec.models.base import codes_of
 
-__all__ = ["Catalogue", "UnknownItem", "plain_id"]
+__all__ = ["Catalogue", "UnknownItem", "as_ids", "plain_id"]
 
 
 class UnknownItem(OrdrecError, LookupError):
@@ -68,6 +69,8 @@ class Catalogue:
     def ids_of(self, written: list[int | str], name: str) -> list[Any]:
         """Return ids of users or items, known or not, in the type of the model's ids."""
         known = self._users if name == "user" else self._ids
+        if known.dtype == np.int64 and all(map(_is_plain_integer, written)):
+            return [int(each) for each in written]
         try:
             ids = ids_like(known, [str(each) for each in written], name).tolist()
         except DataError:
@@ -77,7 +80,11 @@ class Catalogue:
 
     def knows_user(self, user: Any) -> bool:
         """Whether a user was in training."""
-        return bool(codes_of(self._users, [user])[0] >= 0)
+        return bool(self.code_of_user(user) >= 0)
+
+    def code_of_user(self, user: Any) -> int:
+        """Return the place of a user among those of training, -1 for an unknown one."""
+        return int(codes_of(self._users, as_ids([user], self._users))[0])
 
     def new_user(self) -> Any:
         """Return an id that no user has, in the type of the model's ids."""
@@ -91,6 +98,23 @@ class Catalogue:
         while self.knows_user(name):
             name += "'"
         return name
+
+
+def as_ids(ids: list[Any], like: pd.Index) -> Any:
+    """Return ids as an array where those that they are compared with are integers, too.
+
+    Examples
+    --------
+    >>> as_ids([3, 4], pd.Index([1, 2, 3]))
+    array([3, 4])
+    """
+    return np.array(ids, dtype=np.int64) if like.dtype == np.int64 else ids
+
+
+def _is_plain_integer(written: int | str) -> bool:
+    """Whether an id is written as integers are shown, with few enough digits for 64 bits."""
+    text = str(written)
+    return len(text) < 18 and text.isascii() and text.isdigit() and (text[0] != "0" or text == "0")
 
 
 def plain_id(value: Any) -> str:

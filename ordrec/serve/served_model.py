@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,14 @@ from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, OrdrecError
 from ordrec.lists.best import RatingOrder, best_by_rating
 from ordrec.lists.frames import predict_pairs
-from ordrec.serve.catalogue import Catalogue, plain_id
+from ordrec.lists.listing import ListingModel
+from ordrec.models.base import codes_of
+from ordrec.serve.catalogue import Catalogue, as_ids, plain_id
 
 __all__ = ["ServedModel"]
 
 DIGITS = 6
+MOST_KEPT = 5_000  # lists of users, of some kilobytes each
 MOST_AT_ONCE = 200_000  # items of which a model without lists of its own is asked
 
 
@@ -41,6 +45,7 @@ class ServedModel:
 
     def __init__(self, model: Any, name: str = "") -> None:
         self._model, self._lock = model, threading.Lock()
+        self._kept = _KeptAnswers(MOST_KEPT)
         self.name = name or type(model).__name__
         self.items = Catalogue(model)
         self.abilities = self._tried()
@@ -109,6 +114,17 @@ class ServedModel:
         """Return the best items for a user, without those to exclude, or of some only."""
         known = self.items.ids_of([user], "user")[0]
         filters = self._filters(exclude, only)
+        kept = None if filters else (known, n, n_reasons)
+        answer = self._kept.get(kept)
+        if answer is None:
+            answer = self._recommended(known, n, n_reasons, filters)
+            if kept is not None:
+                self._kept.keep(kept, answer)
+        return answer
+
+    def _recommended(
+        self, known: Any, n: int, n_reasons: int, filters: dict[str, list[Any]]
+    ) -> dict[str, Any]:
         with self._lock:
             rows, order = self._listed(self._model, known, n, filters)
             rows = self._with_details(self._model, known, rows, n_reasons)
@@ -190,11 +206,17 @@ class ServedModel:
     ) -> tuple[list[dict[str, Any]], str]:
         """Items for a user, best first, and what they are ordered by."""
         filters = filters or {}
-        if hasattr(model, "recommend"):
-            table = model.recommend(user, n, **filters).rename(columns={"value": "score"})
-            rows = table.drop(columns="title", errors="ignore").to_dict("records")
-            order = table.attrs.get("ordered_by", "recommended")
-            return [{"item": row.pop("item")} | _numbers(row) for row in rows], order
+        if isinstance(model, ListingModel):
+            code = codes_of(model.user_ids_, as_ids([user], model.user_ids_))
+            best, columns = model.lists(code, n, model.item_filter(**filters))
+            there = best[0] >= 0
+            items = model.item_ids_.take(best[0][there]).tolist()
+            numbers = {name: values[0][there].tolist() for name, values in columns.items()}
+            rows = [
+                {"item": item} | _numbers({name: numbers[name][place] for name in numbers})
+                for place, item in enumerate(items)
+            ]
+            return rows, model.ordered_by
         if not hasattr(model, "predict_proba") or len(model.item_ids_) > MOST_AT_ONCE:
             raise ArgumentError(f"a {type(model).__name__} makes no lists: serve a recommender")
         ids = model.item_ids_
@@ -220,7 +242,8 @@ class ServedModel:
         expected: dict[Any, float] = {}
         if ids and self.abilities["distributions"]:
             times = {} if seconds is None else {"timestamps": [seconds] * len(ids)}
-            p = model.predict_proba([user] * len(ids), ids, **times)
+            users = as_ids([user] * len(ids), model.user_ids_)
+            p = model.predict_proba(users, as_ids(ids, model.item_ids_), **times)
             spread = [_rounded(each) for each in p]
             expected = dict(zip(ids, p @ model.scale_.values, strict=True))
         full = []
@@ -276,6 +299,35 @@ class ServedModel:
                 "fold_in", lambda: self._listed(self._with_visitor(user, rated), user, 1)
             ),
         }
+
+
+class _KeptAnswers:
+    """The lists that were asked for last: a model never changes, and so neither do they.
+
+    Examples
+    --------
+    >>> kept = _KeptAnswers(most=1)
+    >>> kept.keep(("ann", 3, 0), {"items": []}), kept.keep(("bob", 3, 0), {"items": []})
+    (None, None)
+    >>> kept.get(("ann", 3, 0)) is None
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._answers = most, OrderedDict[Any, dict[str, Any]]()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> dict[str, Any] | None:
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+            return self._answers.get(key)
+
+    def keep(self, key: Any, answer: dict[str, Any]) -> None:
+        with self._lock:
+            self._answers[key] = answer
+            if len(self._answers) > self._most:
+                self._answers.popitem(last=False)
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, float | None]:

@@ -12,36 +12,3 @@ by a line in the table of models, `ordrec.recommend.registry`; `ordrec.save` and
 and read its files. What ``check_stored`` computes must not trust the file: use `claim_memory`
 before making arrays that may be much larger than those of the file.
 """
-
-from __future__ import annotations
-
-from ordrec.storage.archive import HEADER, REMEDY, load_arrays, save_arrays
-from ordrec.storage.arrays import (
-    LARGEST,
-    ids_from_arrays,
-    ids_to_arrays,
-    take,
-    take_covariance,
-    take_rows,
-    take_starts,
-    texts_from_arrays,
-    texts_to_arrays,
-)
-from ordrec.storage.limits import claim_memory
-
-__all__ = [
-    "HEADER",
-    "LARGEST",
-    "REMEDY",
-    "claim_memory",
-    "ids_from_arrays",
-    "ids_to_arrays",
-    "load_arrays",
-    "save_arrays",
-    "take",
-    "take_covariance",
-    "take_rows",
-    "take_starts",
-    "texts_from_arrays",
-    "texts_to_arrays",
-]

@@ -172,6 +172,10 @@ class PartFolder(PartStore):
         What the parts depend on; a folder with another identity is refused.
     suffix : str
         Ending of the files.
+    overwrite : bool
+        Whether parts of a run with another identity are removed.
+    remedy : str
+        What to do about a folder with another identity, for the error.
     """
 
     def __init__(
@@ -182,8 +186,11 @@ class PartFolder(PartStore):
         version: int,
         identity: dict[str, Any],
         suffix: str = ".parquet",
+        overwrite: bool = False,
+        remedy: str = "name a new folder, or delete it",
     ):
         super().__init__(folder, suffix)
+        self._overwrite, self._remedy = overwrite, remedy
         self._manifest_file = self.path / manifest_name
         self._kind = format.removeprefix("ordrec ")
         self._manifest = {"format": format, "version": version} | identity | {"complete": False}
@@ -211,9 +218,14 @@ class PartFolder(PartStore):
             ) from None
         for key, value in same.items():
             if value != self._manifest[key]:
+                if self._overwrite and key not in ("format", "version"):
+                    self.clear()
+                    self._write(self._manifest)
+                    break
                 raise ArgumentError(
-                    f"{self.path}: holds {self._kind} of other {key}: name a new folder, or "
-                    "delete it"
+                    f"{self.path}: holds {self._kind} of other {key}, from a run that has not "
+                    f"ended: {self._remedy}",
+                    parameter="overwrite" if "overwrite=" in self._remedy else (),
                 )
         for left in self.path.glob(f".*{self._suffix}"):
             left.unlink(missing_ok=True)

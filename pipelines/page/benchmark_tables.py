@@ -229,6 +229,14 @@ TABLES: dict[str, Table] = {
         ("metric", "model"),
         shown={"metric": ERRORS, "model": {each: each for each in ("SVM", "GPR", "Laplace", "EP")}},
     ),
+    "gpor-tables-bound": grid(
+        ("data",),
+        ("metric", "model"),
+        shown={
+            "metric": ERRORS | {"log_loss": "log-loss"},
+            "model": {each: each for each in ("Laplace", "EP", "EP bound")},
+        },
+    ),
     "document-tags": document_tags,
     "letor-ohsumed": letor_ohsumed,
     "logistic-limits": grid(("data",), ("metric", "model"), shown={"metric": ERRORS}),
@@ -285,6 +293,7 @@ TABLES: dict[str, Table] = {
         },
         published="orboost-tables",
     ),
+    "orboost-trees": grid(("metric", "data"), ("model",), shown={"metric": ABSOLUTE_FIRST}),
     "per-user-eachmovie": per_user,
     "per-user-ml-100k": per_user,
     "svor-grading": grid(

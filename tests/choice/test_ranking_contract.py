@@ -22,3 +22,4 @@ RANKING_MODELS = {
 
 class TestRankingModels(RankingContract):
     models: ClassVar = RANKING_MODELS
+    drawn: ClassVar = {"implicit-als", "implicit-bpr"}

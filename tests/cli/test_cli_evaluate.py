@@ -134,7 +134,7 @@ def test_the_report_has_tables_figures_and_circumstances(table: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--average", "mean"], "micro, macro or both"),
+        (["--average", "mean"], "micro, macro, both, ips or snips"),
         (["--candidates", "some"], "candidates"),
         (["--ranking-users", "few"], "ranking_users"),
         (["--cold", "-1"], "cold_users"),

@@ -140,3 +140,74 @@ def test_what_cannot_be_done_is_said(judged: Path, features: Path, tmp_path: Pat
     found = run("evaluate", features, "-m", "bm25", "-m", "ridge")
     assert found.exit_code == 1
     assert "bm25 failed: DataError" in found.output
+
+
+def test_what_lifts_a_document_is_explained(features: Path, tmp_path: Path) -> None:
+    ranker, out = tmp_path / "ranker.ordrec", tmp_path / "lifts.csv"
+    assert run("fit", features, "-o", ranker, "-m", "OrdinalLogistic", "-q").exit_code == 0
+    new = tmp_path / "new.csv"
+    frame = pd.DataFrame(
+        {
+            "query": [7, 7, 7, 8],
+            "document": list("abcd"),
+            "good": [0.1, 3.0, 1.0, 0.0],
+            "noise": 0.0,
+        }
+    )
+    frame.to_csv(new, index=False)
+    found = run("explain", ranker, new, "--query", "7", "-o", out)
+    assert found.exit_code == 0, found.output
+    assert "b is number 1 of 3 for query 7, compared with c, number 2; scores" in found.stderr
+    lifts = pd.read_csv(out)
+    assert lifts.columns.tolist() == ["feature", "value", "other", "lift"]
+    scores = load(ranker).scores(frame[["good", "noise"]], frame["query"])
+    assert lifts["lift"].sum() == pytest.approx(scores[1] - scores[2])
+    assert lifts["feature"][0] == "good"
+    # the last is compared with the one above it; a document's own query need not be named
+    found = run("explain", ranker, new, "--document", "a", "-n", "1", "-o", out)
+    assert "a is number 3 of 3 for query 7, compared with c, number 2" in found.stderr
+    assert pd.read_csv(out)["lift"].tolist() < [0.0]
+    for words, said in (
+        ([], "2 queries: name one with --query"),
+        (["--query", "9"], "has no query '9'"),
+        (["--query", "7", "--document", "z"], "has no document 'z'"),
+        (["--query", "7", "-n", "0"], "-n must be at least 1"),
+        (["--query", "8"], "only document of its query"),
+    ):
+        assert said in str(run("explain", ranker, new, *words).exception)
+
+
+def test_a_ranker_takes_in_further_judgements(features: Path, tmp_path: Path) -> None:
+    ranker, updated, whole = (tmp_path / f"{name}.ordrec" for name in ("first", "second", "whole"))
+    frame = pd.read_csv(features)
+    frame[:30].to_csv(tmp_path / "first.csv", index=False)
+    frame[30:].to_csv(tmp_path / "second.csv", index=False)
+    assert run("fit", tmp_path / "first.csv", "-o", ranker, "-m", "OrdinalLogistic").exit_code == 0
+    found = run("update", ranker, tmp_path / "second.csv", "-o", updated)
+    assert found.exit_code == 0, found.output
+    assert "30 documents of 3 queries" in found.stderr
+    assert run("fit", features, "-o", whole, "-m", "OrdinalLogistic").exit_code == 0
+    described = frame[["good", "noise"]], frame["query"]
+    np.testing.assert_allclose(load(updated).scores(*described), load(whole).scores(*described))
+    refused = run("update", ranker, tmp_path / "second.csv", "-o", tmp_path / "second.csv")
+    assert isinstance(refused.exception, ArgumentError)
+
+
+def test_judged_documents_are_described(judged: Path, features: Path, tmp_path: Path) -> None:
+    letor, ohsumed, ratings = SAMPLES / "letor", SAMPLES / "ohsumed", tmp_path / "ratings.csv"
+    qrels, topics = tmp_path / "judged.qrels", tmp_path / "topics.csv"
+    qrels.write_text("q1 0 d1 2\nq1 0 d2 0\n")
+    ratings.write_text("user item rating\n1 0 3\n2 1 4\n")
+    topics.write_text("user,item,rating,topic\n1,1,3,a\n2,1,4,b\n")
+    for path, said in (
+        (judged, "texts in text"),
+        (features, "60 documents of 6 queries"),
+        (qrels, "2 documents of 1 query, grades 0 (1), 2 (1), without texts or features"),
+        (letor, "features"),
+        (ohsumed, "topics"),
+        (ratings, "Ratings"),
+        (topics, "Ratings"),
+    ):
+        found = CliRunner().invoke(app, ["data", "describe", str(path)])
+        assert found.exit_code == 0, (path, found.exception)
+        assert said in found.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ from ordrec.cli.outputs import table_writer
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import evaluate
-from ordrec.report.tables import print_summary
+from ordrec.recommend import BiasModel
+from ordrec.report.tables import overlap_table, print_summary
+from ordrec.runtime.progress import progress
 
 COMMAND = [sys.executable, "-m", "ordrec.cli"]
 
@@ -45,7 +48,7 @@ def test_an_ascii_terminal_gets_ascii(table: Path, environment: dict[str, str]) 
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode("ascii")
     assert "+-0." in shown
-    assert "+-: half the 95 % interval" in shown
+    assert "+-: half the 95 % interval" in " ".join(shown.split())  # wherever the line breaks
 
 
 def test_footnotes_are_as_wide_as_the_terminal() -> None:
@@ -109,6 +112,33 @@ def test_no_number_is_cut_off(width: int) -> None:
     for value in result.summary().loc["histogram"].dropna().iloc[:-2]:
         assert f"{value:.4f}" in text
     assert text.count("histogram") == {60: 3, 80: 2, 200: 1}[width]
+
+
+HOSTILE = "\x1b[2Jmean [red]\u202e"
+
+
+def test_names_neither_control_the_terminal_nor_the_layout(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A column of a stranger's predictions is a name, too."""
+    ratings = synthetic_ratings(20, 15, n_ratings=200, seed=0)
+    models = {HOSTILE: BiasModel(), "mean": BiasModel()}
+    result = evaluate(
+        ratings, models, metrics=["mae", "ndcg@3"], against=HOSTILE, keep_predictions=True
+    )
+    console = Console(width=200, file=io.StringIO(), force_terminal=True)
+    print_summary(console, result)
+    console.print(overlap_table(result, 3))
+    shown = console.file.getvalue()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)  # colours
+    for text in (plain, str(result.summary())):
+        assert "\\x1b[2Jmean [red]\\u202e" in text
+        assert not set(text) & set("\x1b\u202e")
+    with progress(HOSTILE, verbose=True) as stage:
+        stage(0, 1, HOSTILE)
+    said = capsys.readouterr().err
+    assert "\\x1b[2Jmean" in said
+    assert not set(said) & set("\x1b\u202e")
 
 
 def test_a_person_gets_fewer_digits_than_a_file(monkeypatch, capsys) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from support.two_taste_ratings import ids, parts, two_taste_ratings
@@ -64,6 +65,11 @@ def answers(model: Any, users: Any, items: Any, *when: Any) -> np.ndarray:
     return np.hstack(said)
 
 
+def texts_of(keys: Any) -> pd.Index:
+    """Ids as texts, in the same order."""
+    return pd.Index([f"{key:05d}" for key in keys])
+
+
 def expected(model: Any) -> np.ndarray:
     """Expected ratings of the test pairs."""
     said = answers(model, *ids(TEST))
@@ -76,6 +82,10 @@ class RatingContract:
     models: ClassVar[dict[str, Callable[[], Any]]]
     constant: ClassVar[set[str]] = set()
     least: ClassVar[dict[str, float]] = {}  # what weak models explain of the variance
+    # of models that iterate until little changes, or that draw rows to learn from
+    rounding: ClassVar[dict[str, float]] = {}
+    exempt: ClassVar[dict[str, str]] = {}  # from the relations between two fits, and why
+    one_sided: ClassVar[set[str]] = set()  # models to which the ends of a scale are not alike
     kept: ClassVar[dict[str, Any]]  # fitted models by name
 
     def __init_subclass__(cls) -> None:
@@ -166,6 +176,63 @@ class RatingContract:
         said = answers(other, *ids(TEST))
         assert 0 <= said[:, 0].min() <= said[:, 0].max() <= 1  # another scale
         np.testing.assert_array_equal(answers(other.fit(TRAIN), *ids(TEST)), before)
+
+    def test_neither_the_order_of_rows_nor_names_nor_the_calendar_matter(
+        self, model: Any, name: str
+    ) -> None:
+        """Rows are shuffled, ids become texts in the same order, and all times are later."""
+        if name in self.exempt:
+            pytest.skip(self.exempt[name])
+        order = np.random.default_rng(0).permutation(TRAIN.n_ratings)
+        later, days = TRAIN.select(order), 86_400 * 1000
+        later = later._replaced(
+            user_ids=texts_of(TRAIN.user_ids),
+            item_ids=texts_of(TRAIN.item_ids),
+            timestamps=np.asarray(later.timestamps) + days,
+        )
+        users, items = map(texts_of, ids(TEST))
+        other = fitted(clone(model), later)
+        when: Any = [(WHEN,), (WHEN + days,)] if takes_times(model) else [(), ()]
+        np.testing.assert_allclose(
+            answers(other, users, items, *when[1]), answers(model, *ids(TEST), *when[0]),
+            atol=self.rounding.get(name, 1e-4),
+        )  # fmt: skip
+
+    def test_a_copy_of_a_user_is_thought_of_like_the_user(self, model: Any, name: str) -> None:
+        """Beside somebody, and something, of which there are no ratings at all."""
+        if name in self.exempt:
+            pytest.skip(self.exempt[name])
+        own = TRAIN.users == 3
+        wider = TRAIN._replaced(
+            users=np.append(TRAIN.users, np.full(own.sum(), TRAIN.n_users)),
+            items=np.append(TRAIN.items, TRAIN.items[own]),
+            levels=np.append(TRAIN.levels, TRAIN.levels[own]),
+            timestamps=np.append(TRAIN.timestamps, np.asarray(TRAIN.timestamps)[own]),
+            user_ids=pd.Index([*TRAIN.user_ids, 7777, 8888]),
+            item_ids=pd.Index([*TRAIN.item_ids, 9999]),
+            item_table=None,
+            user_table=None,
+        )
+        other = fitted(clone(model), wider)
+        said = [
+            answers(other, [who] * TRAIN.n_items, TRAIN.item_ids)
+            for who in (TRAIN.user_ids[3], 7777)
+        ]
+        np.testing.assert_allclose(*said, atol=self.rounding.get(name, 1e-4))
+        strangers = [answers(other, [who] * 2, [500, 9999]) for who in (8888, -5)]
+        np.testing.assert_allclose(*strangers, atol=self.rounding.get(name, 1e-4))
+
+    def test_what_is_said_of_reversed_ratings_is_reversed(self, model: Any, name: str) -> None:
+        if name in self.exempt:
+            pytest.skip(self.exempt[name])
+        scale = TRAIN.scale
+        worst = scale.n_ranks - 1 - TRAIN.levels
+        other = fitted(clone(model), TRAIN._replaced(levels=worst))
+        said, mirrored = expected(model), scale.low + scale.high - expected(other)
+        if name in self.one_sided:
+            assert np.corrcoef(said, mirrored)[0, 1] > 0.9
+        else:
+            np.testing.assert_allclose(mirrored, said, atol=self.rounding.get(name, 1e-4))
 
     def test_it_learns_and_from_permuted_ratings_it_learns_nothing(
         self, model: Any, name: str

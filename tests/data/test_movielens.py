@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ordrec.data import Scale
+from ordrec.data.formats.movielens import title_year
 from ordrec.datasets import genre_flags, load_movielens
 from ordrec.errors import DataError, DatasetMissing
 
@@ -167,3 +168,14 @@ def test_declared_scale_wins(samples):
     ratings = load_movielens(samples / "ml-1m", scale=Scale.regular(0, 5), name="mine")
     assert ratings.scale.n_ranks == 6
     assert ratings.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("title", "year"),
+    [
+        ("(500) Days of Summer (2009)", 2009), ("2001 (1968) (2001)", 2001), ("Heat (1995) ", 1995),
+        ("1984", np.nan), ("Alien (director's cut)", np.nan), ("Q (1982", np.nan),
+    ],
+)  # fmt: skip
+def test_the_year_stands_in_the_last_brackets(title, year):
+    np.testing.assert_equal(title_year(title), float(year))

@@ -300,6 +300,7 @@ GOOD = {"user": [1, 2, 3], "item": [1, 1, 2], "rating": [1.0, 2.0, 3.0]}
         ({"user": [1.0, 1e300, 3.0]}, r"row 1: user id 1e\+300 is not a whole number"),
         ({"item": ["a", None, "c"]}, "row 1: no item id"),
         ({"item": [1, "a", (2,)]}, "column 'item' mixes ids of different types"),
+        ({"user": [[1], [2], [1]]}, r"column 'user': \[1\] is no id: ids are numbers or strings"),
         ({"timestamp": [1.0, np.nan, 2.0]}, "row 1: timestamp is nan"),
         ({"timestamp": [1.0, 1e300, 2.0]}, "row 1: timestamp .* is not a time in seconds"),
         (

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ordrec.data import Scale
+from ordrec import load, save
+from ordrec.data import Ratings, Scale
+from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
+from ordrec.recommend import make_model
 
 grids = st.builds(
     lambda low, step, n: Scale.regular(low / 4, low / 4 + step / 4 * n, step / 4),
@@ -109,3 +115,36 @@ def test_immutable_and_printed():
     assert repr(scale) == "Scale(1..5 by 1)"
     assert repr(Scale([1, 2, 4, 8])) == "Scale(1, 2, 4, 8)"
     assert scale != "Scale(1..5 by 1)"
+
+
+@pytest.mark.parametrize(
+    ("unit", "says"),
+    [(1e299, "too large .* divide"), (1e60, "too large .* divide"), (1e-60, "small .* multiply")],
+)
+def test_ratings_that_nobody_can_calculate_with_are_refused(unit: float, says: str) -> None:
+    """Their squares and fourth powers overflow or vanish, in one model or another."""
+    stars = np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 4)
+    frame = pd.DataFrame(
+        {"user": np.repeat(range(4), 5), "item": np.tile(range(5), 4), "rating": unit * stars}
+    )
+    for refused in (
+        lambda: Ratings.from_frame(frame),
+        lambda: Ratings.from_frame(frame, scale=Scale(unit * stars[:5])),
+        lambda: Scale.binned(unit * stars, bins=2),
+    ):
+        with pytest.raises(DataError, match=says):
+            refused()
+
+
+@pytest.mark.parametrize("unit", [1e49, 1e-49])
+@pytest.mark.parametrize("name", ["bias", "item-knn", "histogram", "per-user-logistic"])
+def test_others_are_fitted_stored_and_predicted_in_their_units(
+    name: str, unit: float, tmp_path: Path
+) -> None:
+    usual = synthetic_ratings(12, 9, n_ratings=80, seed=0)
+    frame = usual.to_frame()[["user", "item", "rating"]]
+    ratings = Ratings.from_frame(frame.assign(rating=frame["rating"] * unit))
+    save(make_model(name).fit(ratings), tmp_path / "model.ordrec")
+    found = load(tmp_path / "model.ordrec").predict([0, 1, 2], [3, 4, 5])
+    expected = make_model(name).fit(usual).predict([0, 1, 2], [3, 4, 5])
+    np.testing.assert_allclose(found / unit, expected, rtol=1e-6)

@@ -115,3 +115,9 @@ def test_a_handful_beyond_a_usual_scale_is_asked_about(values, stray):
 )
 def test_rare_ends_of_a_usual_scale_are_right(values, n_ranks):
     assert Scale.infer(values).n_ranks == n_ranks
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_typing_error_made_twice_is_none_the_less_one(copies):
+    with pytest.raises(DataError, match="rating 55 is unlike the others"):
+        Ratings.from_frame(table(np.append(np.tile(STARS, 5), [55.0] * copies)))

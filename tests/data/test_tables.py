@@ -132,3 +132,7 @@ def test_equal_length(values, bins):
 def test_discretise_refuses(target, bins, how):
     with pytest.raises(ArgumentError):
         discretise(target, bins, how)
+
+
+def test_a_number_between_two_intervals_belongs_to_the_lower():
+    assert discretise(np.arange(11.0), 5, "length").tolist() == [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]

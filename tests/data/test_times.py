@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ def test_finer_units_are_converted_with_a_warning(unit: int, name: str, dtype: t
         assert seconds_of([str(time) for time in SECONDS * unit]).tolist() == SECONDS.tolist()
 
 
-@pytest.mark.parametrize("times", [SECONDS, -SECONDS, SECONDS * 0, SECONDS + 50 * 10**9])
+@pytest.mark.parametrize("times", [SECONDS, SECONDS * 0, SECONDS + 50 * 10**9])
 def test_seconds_stay_as_they_are(times: np.ndarray) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -95,6 +96,22 @@ def test_dates_in_digits_are_dates(texts: list[str], date: str, kind: type) -> N
 def test_years_and_days_of_spreadsheets_are_refused(times: list[float], says: str) -> None:
     with pytest.raises(DataError, match=rf"row 0: timestamp .*{says}.*2020-12-31.*timestamp=None"):
         ratings_at(np.array(times))
+
+
+@pytest.mark.parametrize("written", ["number", "date", "text"])
+def test_times_before_1970_are_refused(written: str) -> None:
+    """Models take them for unknown, as they do 0."""
+    times: dict[str, Any] = {
+        "number": np.array([5, 6, -86_400, 7, 8, -9]),
+        "date": pd.to_datetime(["1970-01-02"] * 2 + ["1969-12-31"] + ["1970-01-03"] * 3),
+        "text": np.array(["1970-01-02", "7", "1969-12-31", "0", "", "9"], dtype=object),
+    }
+    rows = "" if written == "text" else "row 2: "
+    with pytest.raises(DataError, match=rf"{rows}.*-86400 is before 1970.*timestamp=None"):
+        seconds_of(times[written])
+    if written != "text":
+        with pytest.raises(DataError, match="is before 1970"):
+            ratings_at(times[written])
 
 
 def test_counters_are_no_dates() -> None:

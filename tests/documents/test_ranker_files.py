@@ -15,7 +15,7 @@ from ordrec import load, save
 from ordrec.documents import QueryDocumentFeatures, RelevanceRanker
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal import SVORIM, OrdinalLogistic
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 TEXTS = ["red apple pie", "green apple", "blue car", "red car", "apple pie crust", "car wash"]
 GRADES, QUERIES = [2, 1, 0, 0, 2, 1], [1, 1, 1, 2, 2, 2]

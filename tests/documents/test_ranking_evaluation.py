@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 import pandas as pd
@@ -94,6 +95,43 @@ def test_metrics_agree_with_ir_measures_ties_and_all(seed: int) -> None:
         found = result.per_query(metric)["scores"]
         expected = theirs[name].loc[[str(query) for query in found.index]]
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.skipif(which("perl") is None, reason="TREC's gdeval is a perl script")
+def test_expected_reciprocal_rank_is_that_of_trec() -> None:
+    rng = np.random.default_rng(3)
+    n = 200
+    frame = pd.DataFrame(
+        {"query": rng.integers(0, 9, n), "document": np.arange(n), "grade": rng.integers(0, 5, n)}
+    )
+    scores = rng.integers(0, 12, n).astype(float)  # many are equal
+    for k in (3, 20):
+        result = evaluate_ranking(scores, frame, metrics=[f"err@{k}"], n_resamples=0)
+        theirs = measure_run(result.rankings, frame, [f"ERR@{k}"])[f"ERR@{k}"]
+        found = result.per_query(f"err@{k}")["scores"]
+        expected = theirs.loc[[str(query) for query in found.index]]
+        np.testing.assert_allclose(found, expected, atol=6e-6)  # gdeval prints five digits
+
+
+def test_lambdamart_stands_beside_and_is_told_the_queries() -> None:
+    pytest.importorskip("lightgbm")
+    judged = table(n_queries=24, per_query=10)
+    result = evaluate_ranking(["lambdamart", "ridge"], judged, metrics=["map"], n_resamples=0)
+    assert result.complete
+    found = result.summary()["map"]
+    noise = evaluate_ranking(judged["noise"].to_numpy(), judged, metrics=["map"], n_resamples=0)
+    assert found["lambdamart"] > noise.summary()["map"].iloc[0] + 0.1
+    # rows come query by query, in the order of their first documents
+    ranker = make_ranker("lambdamart")
+    described, queries = judged[["good", "noise"]], judged["query"]
+    fitted = ranker.fit(described, judged["grade"], queries)
+    mixed = np.random.default_rng(0).permutation(len(judged))
+    again = make_ranker("lambdamart").fit(
+        described.iloc[mixed], judged["grade"].iloc[mixed], queries.iloc[mixed]
+    )
+    assert again.solver_.n_features_in_ == fitted.solver_.n_features_in_ == 2
+    own, others = fitted.scores(described, queries), again.scores(described, queries)
+    assert np.corrcoef(own, others)[0, 1] > 0.95
 
 
 def test_intervals_are_over_queries_and_reports_are_those_of_ratings() -> None:

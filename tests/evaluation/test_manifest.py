@@ -6,10 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from support.experiment_models import striped_table
 
+from ordrec.data import Ratings
 from ordrec.evaluation import Experiment, TableProblem, manifest
 from ordrec.evaluation import run as module
 
@@ -48,3 +51,33 @@ def test_cells_of_an_earlier_run_keep_their_commit(
     assert run_at("first", 1) == ["first"]
     assert run_at("second", 2) == ["first", "second"]
     assert run_at("third", 1) == ["first"]
+
+
+def test_the_checksum_of_ratings_sees_all_that_a_result_depends_on() -> None:
+    n = 12
+    users, items = np.divmod(np.arange(n), 4)
+    frame = pd.DataFrame({"user": users, "item": items, "rating": 1.0 + np.arange(n) % 5})
+    frame = frame.assign(timestamp=10 + np.arange(n), weight=(1.0 + np.arange(n)) / n)
+
+    def checksum(changed: pd.DataFrame, scale: object = range(1, 6), **columns: object) -> str:
+        columns = {"timestamp": "timestamp", "weight": "weight"} | columns
+        return manifest.ratings_checksum(Ratings.from_frame(changed, scale=scale, **columns))
+
+    def with_last(name: str, value: object) -> pd.DataFrame:
+        changed = frame.copy()
+        changed.loc[n - 1, name] = value
+        return changed
+
+    assert checksum(frame) == checksum(frame.copy())
+    others = {
+        "user": checksum(with_last("user", 9)),
+        "item": checksum(with_last("item", 9)),
+        "rating": checksum(with_last("rating", 5.0)),
+        "time": checksum(with_last("timestamp", 99)),
+        "weight": checksum(with_last("weight", 0.5)),
+        "no times": checksum(frame, timestamp=None),
+        "no weights": checksum(frame, weight=None),
+        "scale": checksum(frame, range(6)),
+        "one less": checksum(frame.iloc[:-1]),
+    }
+    assert len({*others.values(), checksum(frame)}) == len(others) + 1

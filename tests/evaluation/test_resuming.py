@@ -124,6 +124,25 @@ def test_other_side_tables_times_weights_and_folds_are_measured_again(tmp_path: 
             assert Counting.fits == fits, changed
 
 
+@pytest.mark.parametrize(
+    "changed", [{"times": "known"}, {"metrics": ["mae", "log_loss"]}, {"decision": "mode"},
+                {"candidates": "rated"}, {"models": "other parameters"}],
+    ids=str,
+)  # fmt: skip
+def test_other_options_are_measured_again(changed: dict[str, Any], tmp_path: Path) -> None:
+    ratings = RATINGS._replaced(timestamps=np.arange(1, RATINGS.n_ratings + 1))
+
+    def fits(options: dict[str, Any]) -> int:
+        options = dict(options)
+        known = models()
+        if options.pop("models", None):
+            known["counting"] = Counting(damping=2.0)
+        evaluate(ratings, known, store=tmp_path, **(OPTIONS | options))
+        return Counting.fits
+
+    assert [fits(each) for each in ({}, {}, changed, changed, {})] == [2, 0, 2, 0, 0]
+
+
 def test_failures_are_tried_again(tmp_path: Path) -> None:
     for fits in (2, 4):
         result = evaluate(

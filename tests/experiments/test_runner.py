@@ -268,3 +268,39 @@ def test_a_file_of_published_numbers_must_have_its_columns(tmp_path: Path) -> No
     frame = pd.DataFrame({"metric": [], "data": [], "model": [], "value": []})
     with pytest.raises(DataError, match="no column 'model'"):
         beside_published(frame, path)
+
+
+def test_a_quick_run_is_not_written_over_the_whole_one(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for quick in (False, True):
+        reproduce("invented", quick=quick, echo=lambda line: None)
+    written = {path.parent.name: json.loads(path.read_text())["experiment"]["quick"]
+               for path in (tmp_path / "reproduced").glob("*/manifest.json")}  # fmt: skip
+    assert written == {"invented": False, "invented-quick": True}
+
+
+@pytest.mark.parametrize("last", ["results.csv", "manifest.json", "report.html"])
+def test_a_run_that_was_killed_while_it_wrote_goes_on(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """What it left was taken for a stranger's."""
+    out, real = tmp_path / "out", module.write_text
+
+    def dying(path: Path, text: str) -> Path:
+        if path.name == last and (out / "results.csv").exists() != (last == "results.csv"):
+            raise KeyboardInterrupt
+        return real(path, text)
+
+    monkeypatch.setattr(module, "write_text", dying)
+    monkeypatch.setattr(
+        module.Report, "write", lambda self, folder: dying(Path(folder) / "report.html", "")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("invented", out=out, echo=lambda line: None)
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "pipelines_folder", lambda: invented)
+    reproduce("invented", out=out, echo=lambda line: None)
+    assert pd.read_csv(out / "results.csv")["value"].tolist() == [0, 1, 4]
+    assert (out / "report.html").exists()

@@ -274,3 +274,16 @@ def test_damaged_state_is_refused(damage):
     damage(arrays, state)
     with pytest.raises(ModelFileError):
         SideEncoder.read_from(Reader(arrays, state, KINDS))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name", "kind"),
+    [
+        (np.arange(100), "no", "ignore"), (np.arange(1, 101), "no", "ignore"),
+        (np.arange(2, 102), "no", "numeric"), (np.arange(1, 101) ** 2, "no", "numeric"),
+        (np.arange(900, 1000), "film_id", "ignore"), (np.arange(1, 101) / 2, "no", "numeric"),
+        (np.append(np.arange(1, 100), 99), "no", "numeric"),
+    ],
+)  # fmt: skip
+def test_a_numbering_is_no_number(numbers, name, kind):
+    assert infer_kind(pd.Series(numbers, name=name))[0] == kind

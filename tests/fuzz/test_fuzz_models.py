@@ -33,7 +33,7 @@ from ordrec.recommend import (
     model_names,
 )
 from ordrec.recommend.registry import storable_kinds
-from ordrec.storage import load_arrays
+from ordrec.storage.archive import load_arrays
 
 SMALL = {
     "als": {"n_factors": 2, "n_iter": 2},

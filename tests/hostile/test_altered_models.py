@@ -17,8 +17,8 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.files import model_of
 from ordrec.recommend import BiasModel, PersonalThresholds, ProcessPredictor, make_model
 from ordrec.recommend.registry import storable_model_names
-from ordrec.storage import claim_memory, load_arrays, save_arrays
-from ordrec.storage.limits import TooLarge, memory_limit
+from ordrec.storage.archive import load_arrays, save_arrays
+from ordrec.storage.limits import TooLarge, claim_memory, memory_limit
 
 SMALL: dict[str, dict[str, Any]] = {
     "factors": {"n_factors": 2, "pattern": 2, "max_iter": 2},

@@ -18,7 +18,7 @@ from ordrec import load, save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ModelFileError
 from ordrec.recommend import BiasModel
-from ordrec.storage import load_arrays
+from ordrec.storage.archive import load_arrays
 
 HEADER = "ordrec.json"
 

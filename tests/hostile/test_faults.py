@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import resource
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.recommend import make_model
 from ordrec.report.figures import save_figure
-from ordrec.runtime.parallel import Engine, run_all
+from ordrec.runtime.parallel import Engine, dask_cluster, run_all
 from ordrec.runtime.parallel.dask_cluster import SentOutcome
 from ordrec.storage.parts import PartStore
 
@@ -97,6 +99,56 @@ def test_a_result_that_dask_calls_lost_on_its_way_is_computed_again() -> None:
     with pytest.raises(CancelledError, match="on the way"):  # which is in `DaskPool.lost`
         seen.result(timeout=0)
     assert SentOutcome(3).unpack() == 3
+
+
+class Cluster:
+    """What `DaskPool` uses of a client whose workers die while they are sent something."""
+
+    status = "running"
+
+    def __init__(self, first: str):
+        self.loop = SimpleNamespace(asyncio_loop=asyncio.new_event_loop())
+        self.workers, self.failures = {"a": 1, "b": 1}, [first]
+        self.thread = threading.Thread(target=self.loop.asyncio_loop.run_forever)
+        self.thread.start()
+
+    async def scatter(self, content: Any, **options: Any) -> list[Any]:
+        if self.failures:
+            self.workers = {"a": 1}
+            if self.failures.pop() == "hangs":
+                await asyncio.Event().wait()
+            raise KeyError("tuple-1f2e3d")
+        return [SimpleNamespace(status="finished", content=content)]
+
+    def nthreads(self) -> dict[str, int]:
+        return self.workers
+
+    def wait_for_workers(self, n: int, timeout: float) -> None:
+        """There are some."""
+
+    def get_executor(self, pure: bool) -> str:
+        return "executor"
+
+    def close(self) -> None:
+        self.loop.asyncio_loop.call_soon_threadsafe(self.loop.asyncio_loop.stop)
+        self.thread.join()
+        self.loop.asyncio_loop.close()
+
+
+@pytest.mark.parametrize("first", ["hangs", "raises"])
+def test_shared_objects_are_sent_again_if_a_dask_worker_dies_meanwhile(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_cluster, "SEND_SECONDS", 0.05)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 0.02)
+    pool = object.__new__(dask_cluster.DaskPool)
+    pool._content, pool._client = (abs, (1,)), Cluster(first)
+    try:
+        pool.renew()
+    finally:
+        pool._client.close()
+    assert pool._held.content == [(abs, (1,))]
+    assert pool._executor == "executor"
 
 
 def test_a_task_that_always_kills_its_process_is_given_up() -> None:

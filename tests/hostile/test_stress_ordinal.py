@@ -27,6 +27,7 @@ from ordrec.ordinal import (
     SVOREX,
     SVORIM,
     SVORSLA,
+    CumulativeLink,
     GPRanks,
     ORBoost,
     OrdinalLogistic,
@@ -133,9 +134,12 @@ ESTIMATORS = {
     "OrdinalLogistic rbf": (OrdinalLogistic, {"kernel": "rbf"}),
     "OrdinalLogistic unpenalised": (OrdinalLogistic, {"alpha": 0.0}),
     "OrdinalLogistic held": (OrdinalLogistic, {"alpha": 1e9}),
+    **{f"CumulativeLink {link}, alpha {alpha}": (CumulativeLink, {"link": link, "alpha": alpha})
+       for link in ("logit", "probit", "cloglog") for alpha in (0.0, 1.0)},
     **{f"ORBoost {threshold} {base}": (ORBoost, {"threshold": threshold, "base": base,
                                               "n_estimators": 20, "random_state": 0})
-       for threshold in ("all", "immediate") for base in ("sigmoid", "perceptron", "stump")},
+       for threshold in ("all", "immediate")
+       for base in ("sigmoid", "perceptron", "stump", "tree")},
     "ORBoost with probabilities": (ORBoost, {"n_estimators": 20, "probability": True,
                                              "random_state": 0}),
     **{f"RankBoostAE {base}": (RankBoostAE, {"base": base, "n_estimators": 20, "random_state": 0})

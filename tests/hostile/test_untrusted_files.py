@@ -24,7 +24,7 @@ from ordrec.data.formats.archives import open_source, unpack
 from ordrec.data.read import load_path
 from ordrec.datasets import load_movielens, load_ratings, load_table
 from ordrec.errors import DataError, ModelFileError, OrdrecError
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 RATINGS = b"user,item,rating\n" + b"".join(
     b"%d,%d,%d\n" % (u, i, 1 + (u * i) % 5) for u in range(6) for i in range(5)

@@ -29,8 +29,7 @@ from ordrec.datasets import load_ratings
 from ordrec.errors import ArgumentError, DataError, ModelFileError, OrdrecWarning
 from ordrec.evaluation import Candidates, evaluate, tune_model
 from ordrec.recommend import OrdinalFactors, Recommender, make_model
-from ordrec.storage import claim_memory
-from ordrec.storage.limits import memory_limit
+from ordrec.storage.limits import claim_memory, memory_limit
 
 HEADER = "Customer ID;article;stars;bought on;note;branch"
 COLUMNS = ["--item-col", "article", "--time-col", "bought on"]

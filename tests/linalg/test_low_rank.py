@@ -80,3 +80,12 @@ def test_a_row_without_weight_has_no_solution_but_zero():
     assert x[2] == 0.0
     dense = Z[some] @ Z[some].T + np.diag(1.0 / weight[some])
     np.testing.assert_allclose(x[some], np.linalg.solve(dense, b[some]), atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_row_is_drawn_twice_although_rounding_leaves_something_of_it(seed):
+    A = np.random.default_rng(seed).normal(size=(40, 40)) * np.logspace(0, 8, 40)
+    K = A @ A.T
+    random = np.random.RandomState(seed)
+    pivots = random_pivots(np.diag(K), lambda i: K[:, i], 40, random, least=0.0)
+    assert np.unique(pivots).size == pivots.size > 20

@@ -14,6 +14,8 @@ from naive.naive_lists import list_by_rating
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.evaluation.metrics.measure_types import graded
+from ordrec.lists.best import rank_gains
+from ordrec.lists.listing import similarity_by_raters
 from ordrec.recommend import (
     EASE,
     BiasModel,
@@ -162,3 +164,22 @@ def test_search_spaces_name_parameters(kind: Any) -> None:
         if isinstance(values, tuple):
             assert values[0] < values[1]
             assert values[2:] in ((), ("log",))
+
+
+def test_gains_double_from_rank_to_rank_and_are_bounded_on_fine_scales() -> None:
+    assert rank_gains(10).tolist() == [2.0**k - 1 for k in range(1, 11)]
+    for n_ranks in (11, 20, 60, 1000):
+        gains = rank_gains(n_ranks)
+        assert gains[-1] == pytest.approx(1023)
+        assert (np.diff(gains) > 0).all()
+
+
+def test_items_without_ratings_are_similar_to_nothing() -> None:
+    frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [0, 1, 0, 1, 2], "rating": [5] * 5})
+    ratings = Ratings.from_frame(frame, scale=range(1, 6))
+    wider = ratings._replaced(item_ids=pd.Index([0, 1, 2, 3, 4]))
+    found = np.array([similarity_by_raters(wider, code) for code in range(5)])
+    assert found[0, 1] > 0.3
+    assert not found[3:].any()
+    assert not found[:, 3:].any()
+    np.testing.assert_allclose(found, found.T)

@@ -1,12 +1,15 @@
 """Draw random mutants of the package, run the nearest tests on each, and print the score.
 
     python tests/mutations/run.py [--sample 300] [--seed 0] [--packages data lists] [--out FILE]
+                                  [--folder FOLDER] [--seconds N]
 
-A mutant is noticed if one of the nearest tests fails: those named after the module, then those of
-its folder, then those of the folders above. The table has a row per package; below it stand the
+A mutant is noticed if one of the nearest tests fails that passes without it: those named after the
+module, those of its folder that mention what it defines, then two minutes of the rest of that
+folder. The table has a row per package; below it stand the
 mutants that nothing noticed. ``equivalent.toml`` lists mutants that change nothing anybody could
 observe, with the reason; they are not drawn. With ``--out`` every mutant is written to a csv as
-soon as it is decided, and a stopped run goes on from there.
+soon as it is decided, and a stopped run goes on from there; ``--seconds`` stops it, and
+``--folder`` keeps the code that was compiled.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import csv
 import random
 import sys
 import tempfile
+import time
 import tomllib
 from pathlib import Path
 
@@ -37,19 +41,27 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--packages", nargs="*", default=[], help="of these only")
     options.add_argument("--out", type=Path, help="a csv of what was decided")
+    options.add_argument("--folder", type=Path, help="of the mutated copy (a new one)")
+    options.add_argument("--seconds", type=float, default=float("inf"), help="begin no more then")
     chosen = options.parse_args()
     drawn = sample(chosen.sample, chosen.seed, chosen.packages)
     decided = already(chosen.out)
-    with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(Path(folder))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        workshop = Workshop(folder)
+        begun = time.monotonic()
         for number, (file, mutant) in enumerate(drawn, 1):
             key = (file, str(mutant))
+            if key not in decided and time.monotonic() - begun > chosen.seconds:
+                continue
             if key not in decided:
                 decided[key] = workshop.noticed(file, mutant)
                 write(chosen.out, file, mutant, decided[key])
             word = "noticed" if decided[key] else "SURVIVED"
             print(f"{number}/{len(drawn)} {word}: {file} {mutant}", flush=True)
-    print_score({(file, str(mutant)): decided[file, str(mutant)] for file, mutant in drawn})
+    keys = [(file, str(mutant)) for file, mutant in drawn]
+    print_score({key: decided[key] for key in keys if key in decided})
 
 
 def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]]:
@@ -102,7 +114,7 @@ def print_score(decided: dict[tuple[str, str], bool]) -> None:
     packages["all"] = list(decided.values())
     print(f"\n{'package':12} {'mutants':>8} {'noticed':>8} {'share':>6}")
     for package, noticed in sorted(packages.items()):
-        share = sum(noticed) / len(noticed)
+        share = sum(noticed) / max(len(noticed), 1)
         print(f"{package:12} {len(noticed):8} {sum(noticed):8} {share:6.0%}")
     for (file, mutant), noticed in sorted(decided.items()):
         if not noticed:

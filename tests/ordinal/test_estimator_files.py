@@ -35,7 +35,7 @@ from ordrec.ordinal import (
     OrdinalLogistic,
 )
 from ordrec.ordinal.base import OrdinalClassifier
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 SMALL: dict[str, Any] = {
     "ORBoost": {"base": "stump", "n_estimators": 10, "random_state": 0},

@@ -25,6 +25,7 @@ from ordrec.ordinal import (
     tune,
 )
 from ordrec.ordinal.base import OrdinalClassifier
+from ordrec.ordinal.labels import class_weighted
 
 GRADES = ["poor", "fair", "good"]  # neither alphabetical nor reversed
 WEIGHTED = [
@@ -154,3 +155,11 @@ def test_tune_takes_a_categorical() -> None:
     plain = tune(SVORIM(gamma=0.5), X, y, {"C": [0.1, 10.0]}, cv=3)
     assert found.best_score == plain.best_score
     assert found.estimator.classes_.tolist() == GRADES
+
+
+def test_classes_that_do_not_occur_have_no_share_of_the_weight() -> None:
+    ranks, weight = np.array([0, 0, 0, 3]), np.array([1.0, 2.0, 1.0, 0.5])
+    balanced = class_weighted("balanced", ranks, weight, np.arange(5))
+    assert balanced.sum() == pytest.approx(weight.sum())
+    assert balanced[:3].sum() == pytest.approx(balanced[3])
+    assert balanced[1] == 2 * balanced[0]

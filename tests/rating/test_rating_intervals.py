@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
+from ordrec.ordinal import SVORIM
 from ordrec.rating.intervals import ratings_between
 from ordrec.recommend import (
     BiasModel,
     ConformalRatings,
     OrdinalFactors,
     PersonalThresholds,
+    PerUserPredictor,
     RatingHistogram,
     RatingPredictor,
 )
@@ -86,3 +90,33 @@ def test_the_model_given_is_not_changed() -> None:
     np.testing.assert_array_equal(model.predict(USERS, ITEMS), model.model_.predict(USERS, ITEMS))
     with pytest.raises(ArgumentError, match="predict_proba"):
         ConformalRatings(BiasModel()).fit(RATINGS)
+
+
+def test_without_probabilities_there_are_no_intervals() -> None:
+    model = PerUserPredictor(SVORIM(), min_ratings=5).fit(RATINGS)
+    with pytest.raises(ArgumentError, match=r"PerUserPredictor has no probabilities.*Logistic"):
+        model.predict_interval(USERS, ITEMS)
+
+
+class Watched(RatingHistogram):
+    """Remembers what it was fitted to and asked for."""
+
+    seen: ClassVar[list[set[tuple[int, int]]]] = []
+
+    def fit(self, ratings: Ratings) -> Watched:
+        self.seen.append({*zip(ratings.users.tolist(), ratings.items.tolist(), strict=True)})
+        return super().fit(ratings)
+
+    def predict_proba(self, users: Any, items: Any) -> np.ndarray:
+        self.seen.append({*zip(list(users), list(items), strict=True)})
+        return super().predict_proba(users, items)
+
+
+def test_intervals_are_calibrated_on_ratings_that_training_has_not_seen() -> None:
+    Watched.seen.clear()
+    model = ConformalRatings(Watched(), calibration=0.3).fit(RATINGS)
+    trained, apart = Watched.seen
+    assert len(apart) == round(0.3 * RATINGS.n_ratings)
+    assert len(trained) + len(apart) == RATINGS.n_ratings
+    assert not trained & apart
+    assert isinstance(model.model_, Watched)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordrec import load, save
+from ordrec.cli.parameters import in_options
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
@@ -255,6 +256,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
         model.recommend_all(4, [1, 2], out=out, engine="serial")
     with pytest.raises(ArgumentError, match="holds lists of other options"):
         model.recommend_all(4, out=out, engine="serial", timestamp=5)
+    with pytest.raises(ArgumentError, match=r"has not ended: .* overwrite=True") as refused:
+        model.recommend_all(3, out=out, engine="serial")
+    assert "pass --overwrite to throw" in in_options(refused.value)
     calls.clear()
     monkeypatch.setattr(_Lists, "frame", lambda *words: calls.append(words[1]) or real(*words))
     model.recommend_all(4, out=out, engine="serial")
@@ -263,6 +267,44 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     expected = model.recommend_all(4)
     pd.testing.assert_frame_equal(table, expected, rtol=1e-6, check_dtype=False)
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_blocks_of_another_run_are_thrown_away_if_one_says_so(model, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("ordrec.lists.listing.CELLS_AT_ONCE", 120 * 7)
+    out, real = tmp_path / "top.csv", _Lists.frame
+
+    def dying(self, codes):
+        if 20 in codes:
+            raise KeyboardInterrupt
+        return real(self, codes)
+
+    monkeypatch.setattr(_Lists, "frame", dying)
+    with pytest.raises(KeyboardInterrupt):
+        model.recommend_all(4, out=out, engine="serial")
+    monkeypatch.setattr(_Lists, "frame", real)
+    model.recommend_all(2, out=out, overwrite=True, engine="serial")
+    pd.testing.assert_frame_equal(
+        pd.read_csv(out), model.recommend_all(2), rtol=1e-6, check_dtype=False
+    )
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_run_whose_folder_another_has_removed_says_so(model, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("ordrec.lists.listing.CELLS_AT_ONCE", 120 * 7)
+    out, real = tmp_path / "top.csv", _Lists.frame
+
+    def outrun(self, codes):
+        if 20 in codes:
+            monkeypatch.setattr(_Lists, "frame", real)
+            model.recommend_all(4, out=out, engine="serial")  # another process: it ends first
+        return real(self, codes)
+
+    monkeypatch.setattr(_Lists, "frame", outrun)
+    with pytest.raises(ArgumentError, match=r"another run that writes this file has ended"):
+        model.recommend_all(4, out=out, engine="serial")
+    pd.testing.assert_frame_equal(
+        pd.read_csv(out), model.recommend_all(4), rtol=1e-6, check_dtype=False
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from ordrec.runtime.parallel import (
     run_all,
     worker_count,
 )
+from ordrec.runtime.parallel.running import Flight, _once_more
+from ordrec.runtime.parallel.spans import SMALL, over_spans
 
 OTHERS = ["threads", "processes", "dask"]  # than serial
 TABLE = np.random.default_rng(0).normal(size=(400, 400))  # more than a megabyte: mapped
@@ -324,3 +327,25 @@ def test_a_default_engine_is_for_those_who_name_none() -> None:
         assert Engine.of(None) == Engine("threads")
         assert Engine.of("serial") == Engine("serial")
     assert Engine.of(None) == Engine()
+
+
+def test_a_task_has_as_many_attempts_as_its_engine_allows() -> None:
+    lost = CancelledError("gone")
+    for attempts in (1, 2, 3):
+        flight = Flight(4, "x")
+        for _ in range(attempts - 1):
+            flight = _once_more(flight, attempts, lost, str)
+        assert flight == Flight(4, "x", attempts)
+        with pytest.raises(WorkerLost, match="task 4: x: its worker died"):
+            _once_more(flight, attempts, lost, str)
+
+
+def test_threads_are_started_for_work_that_takes_longer_than_starting_them() -> None:
+    def where(first: int, stop: int) -> tuple[int, int, str]:
+        return first, stop, threading.current_thread().name
+
+    here = threading.current_thread().name
+    assert over_spans(where, np.array([SMALL / 2, SMALL / 2]), 2) == [(0, 2, here)]
+    many = over_spans(where, np.full(8, SMALL), 2)
+    assert [span[:2] for span in many] == [(k, k + 1) for k in range(8)]
+    assert here not in {name for *_, name in many}

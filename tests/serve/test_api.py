@@ -318,3 +318,24 @@ def test_the_documentation_names_every_question(client: Any) -> None:
     for path in client.get("/openapi.json").json()["paths"]:
         assert path in text
     assert "items[].reasons[].contribution" in text
+
+
+def test_predictions_and_explanations_are_for_the_time_that_is_asked_for() -> None:
+    ratings = titled_ratings()
+    late = ratings.users % 2 == 0
+    days = np.random.default_rng(0).integers(1, 700, ratings.n_ratings)
+    levels = np.clip(ratings.levels + np.where(days > 350, 1, -1) * late, 0, 4)
+    dated = ratings._replaced(levels=levels, timestamps=1_500_000_000 + 86_400 * days)
+    model = OrdinalFactors(n_factors=2, pattern=2, max_iter=4).fit(dated)
+    client, found = client_of(model), []
+    user, item = 100, 500
+    for when in ("2017-07-20", "2019-05-30"):
+        seconds = int(pd.Timestamp(when).timestamp())
+        asked = {"user": user, "item": item, "timestamp": when}
+        why = client.post("/api/explain", json=asked).json()
+        said = client.post("/api/predict", json={"pairs": [asked]}).json()["pairs"][0]
+        expected = float(model.predict([user], [item], [seconds])[0])
+        assert said["rating"] == pytest.approx(expected, abs=1e-3)
+        assert why["expected"] == pytest.approx(expected, abs=1e-3)
+        found.append(expected)
+    assert abs(found[0] - found[1]) > 0.02

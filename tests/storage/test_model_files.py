@@ -21,14 +21,8 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
-from ordrec.storage import (
-    ids_from_arrays,
-    ids_to_arrays,
-    load_arrays,
-    save_arrays,
-    take,
-    take_covariance,
-)
+from ordrec.storage.archive import load_arrays, save_arrays
+from ordrec.storage.arrays import ids_from_arrays, ids_to_arrays, take, take_covariance
 
 STORABLE = {
     "mean": {},

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.storage.arrays import texts_from_arrays
 from ordrec.storage.parameters import check_types, plain_of, value_of
 from ordrec.storage.schema import (
     Array,
@@ -265,3 +266,12 @@ def test_parameters_have_the_types_that_are_declared(name: str, good: Any, bad: 
     for value in bad:
         with pytest.raises(ModelFileError, match=f"parameter {name} is"):
             check_types(Declared, {name: value})
+
+
+@pytest.mark.parametrize("ends", [[2, 1, 3], [1, 2], [4, 3], [3, 3, 4], [-1, 3]], ids=str)
+def test_texts_end_where_they_may(ends: list[int]) -> None:
+    arrays = {"t.text": np.frombuffer(b"abc", np.uint8), "t.ends": np.array(ends, np.int64)}
+    with pytest.raises(ModelFileError):
+        texts_from_arrays("t", arrays)
+    arrays["t.ends"] = np.array([0, 2, 2, 3])
+    assert texts_from_arrays("t", arrays) == ["", "ab", "", "c"]

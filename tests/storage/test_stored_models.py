@@ -19,7 +19,7 @@ from ordrec.recommend import (
     PerUserPredictor,
     RatingPredictor,
 )
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 RATINGS = synthetic_ratings(16, 25, n_ratings=240, seed=2)
 USERS = [u for u in [*RATINGS.user_ids, -1] for _ in range(26)]

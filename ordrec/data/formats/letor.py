@@ -27,8 +27,11 @@ class Letor:
         Features, NaN where the file says NULL.
     y : ndarray of int
         Grades: 0 not relevant, 1 possibly, 2 definitely.
-    queries, documents : ndarray of int
-        Query number and document number of each pair; the document is -1 if not stated.
+    queries : ndarray of int
+        Query number of each pair.
+    documents : ndarray of int or str
+        Document of each pair: numbers where all of them are written as such (-1 if not stated),
+        otherwise texts ("" if not stated).
     parts : ndarray of int
         1..5 for S1..S5; 0 for all pairs of a single file.
     """
@@ -85,7 +88,7 @@ def load_letor(
             X,
             y,
             queries,
-            documents,
+            _as_numbers_if_all_are(documents),
             np.repeat(np.array(list(members), dtype=np.int64), sizes),
             name=name or source.stem,
         )
@@ -116,12 +119,13 @@ def _read_part(
     """Features, grades, queries and documents of one file."""
     place = source.place(member)
     rows: list[list[float]] = []
-    heads: list[tuple[int, int, int]] = []
+    heads: list[tuple[int, int]] = []
+    documents: list[str] = []
     for line, text in enumerate(source.text(member).split("\n"), start=1):
         if not text.strip() or text.startswith("#"):
             continue
         try:
-            head, values = _read_line(text)
+            head, document, values = _read_line(text)
         except ValueError as error:
             raise DataError(
                 f"{place}, line {line}: {error}: expected 'grade qid:Q 1:v 2:v ... #docid = D'"
@@ -132,13 +136,14 @@ def _read_part(
             )
         rows.append(values)
         heads.append(head)
+        documents.append(document)
     if not rows:
         raise DataError(f"{place}: contains no judged pairs")
-    grades, queries, documents = np.array(heads, dtype=np.int64).T
-    return np.array(rows, dtype=np.float64), grades, queries, documents
+    grades, queries = np.array(heads, dtype=np.int64).T
+    return np.array(rows, dtype=np.float64), grades, queries, np.array(documents)
 
 
-def _read_line(text: str) -> tuple[tuple[int, int, int], list[float]]:
+def _read_line(text: str) -> tuple[tuple[int, int], str, list[float]]:
     data, _, comment = text.partition("#")
     grade, query, *fields = data.split()
     if not query.startswith("qid:"):
@@ -151,15 +156,20 @@ def _read_line(text: str) -> tuple[tuple[int, int, int], list[float]]:
         values.append(float("nan") if value == "NULL" else _finite(value))
     if not values:
         raise ValueError("no features")
-    return (_whole_number(grade), _whole_number(query[4:]), _document(comment)), values
+    return (_whole_number(grade), _whole_number(query[4:])), _document(comment), values
 
 
-def _document(comment: str) -> int:
-    """The number after ``docid =``, or -1 if there is none."""
+def _document(comment: str) -> str:
+    """What stands after ``docid =``, or "" if nothing does."""
     words = comment.replace("=", " ").split()
-    if len(words) >= 2 and words[0] == "docid" and words[1].isdecimal():
-        return _whole_number(words[1])
-    return -1
+    return words[1] if len(words) >= 2 and words[0] == "docid" else ""
+
+
+def _as_numbers_if_all_are(documents: np.ndarray) -> np.ndarray:
+    stated = documents != ""
+    if not all(is_whole_number(each) and each == str(int(each)) for each in documents[stated]):
+        return documents
+    return np.where(stated, documents, "-1").astype(np.int64)
 
 
 def _whole_number(text: str) -> int:

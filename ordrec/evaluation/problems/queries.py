@@ -70,7 +70,7 @@ class QueryProblem(Problem):
             list(letor.folds()),
             letor.name,
             "letor-folds",
-            documents=letor.documents if (letor.documents >= 0).all() else None,
+            documents=None if np.isin(letor.documents, [-1, ""]).any() else letor.documents,
         )
 
     @property

@@ -76,6 +76,7 @@ def annealing_ranks(rank: int, limit: int) -> list[int]:
     return ranks
 
 
+@one_blas_thread()  # with such thin factors, further threads would only wait
 def weighted_low_rank(
     entries: sparse.csr_array,
     weights: np.ndarray,
@@ -91,19 +92,6 @@ def weighted_low_rank(
     All ranks but the last get a few steps each; the last is continued until the weighted error
     falls by less than the fraction ``tol``, or ``max_iter`` steps were made in all.
     """
-    with one_blas_thread():  # with such thin factors, threads would only wait
-        return _anneal(entries, weights, ranks, start, tol, max_iter, seed)
-
-
-def _anneal(
-    entries: sparse.csr_array,
-    weights: np.ndarray,
-    ranks: list[int],
-    start: np.ndarray | None,
-    tol: float,
-    max_iter: int,
-    seed: np.random.RandomState,
-) -> LowRankFit:
     left, s, right = _first_block(entries.shape, max(ranks), start, seed)
     errors: list[float] = []
     at_rank: list[int] = []

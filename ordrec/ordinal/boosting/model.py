@@ -149,6 +149,9 @@ class _Boosted(CalibratedModel):
         """The trees with the least error on held-out samples, and the number of rounds of it."""
         share = SHARE if self.n_iter_no_change is None else self.validation_fraction
         patience = PATIENCE if self.n_iter_no_change is None else self.n_iter_no_change
+        if self.n_iter_no_change is None and np.bincount(ranks[rows]).max() < 2:
+            self.max_depth_ = DEPTHS[0]  # no sample can be held out to choose by
+            return TreeSearch(DEPTHS[0]), self.n_estimators
         train, held = hold_out(rows, ranks, share, rng)
         best: tuple[float, int, int] = (np.inf, DEPTHS[0], 1)
         for depth in DEPTHS:

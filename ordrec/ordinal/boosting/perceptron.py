@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class PerceptronRCD:
     _X: np.ndarray
     _rng: np.random.Generator
     _unit: np.ndarray  # one over the standard deviation of each feature
-    _workspace: tuple[np.ndarray, ...]  # of `_descend`
+    _workspace: tuple[np.ndarray, np.ndarray, Sorting]  # of `_descend`
 
     def __init__(self, n_iter: int = 200, published: bool = False):
         self.n_iter = n_iter
@@ -80,7 +81,7 @@ class PerceptronRCD:
         share = weight / weight.sum()
         deviation = np.sqrt(share @ (X - share @ X) ** 2)
         ready._X, ready._rng = X, rng
-        ready._workspace = (np.empty(len(X)), np.ones(len(X)), *sorting_workspace(len(X)))
+        ready._workspace = (np.empty(len(X)), np.ones(len(X)), sorting_workspace(len(X)))
         ready._unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         return ready
 
@@ -138,16 +139,11 @@ def _descend(
     steps: np.ndarray,
     score: np.ndarray,
     ones: np.ndarray,
-    breaks: np.ndarray,
-    bits: np.ndarray,
-    keys: np.ndarray,
-    spare: np.ndarray,
-    places: np.ndarray,
-    order: np.ndarray,
+    sorting: Sorting,
 ) -> float:
     """Write the step along each direction; return the bias.
 
-    s = X w at the start, U[j] = X d_j; the arrays behind the steps are a workspace. The bias is
+    s = X w at the start, U[j] = X d_j; what stands behind the steps is a workspace. The bias is
     searched at the start and after each step that helped, or not at all.
     """
     bias, value, j, along_bias = 0.0, 0.0, 0, with_bias
@@ -158,7 +154,7 @@ def _descend(
         value = np.inf
     while along_bias or j < U.shape[0]:  # one call of the search: each would be compiled in
         line = ones if along_bias else U[j]
-        a, value = _line_search(score, line, g, value, breaks, bits, keys, spare, places, order)
+        a, value = _line_search(score, line, g, value, sorting)
         if a != 0.0:
             for i in range(s.size):
                 score[i] += a * line[i]
@@ -178,14 +174,10 @@ def _line_search(
     u: np.ndarray,
     g: np.ndarray,
     value: float,
-    breaks: np.ndarray,
-    bits: np.ndarray,
-    keys: np.ndarray,
-    spare: np.ndarray,
-    places: np.ndarray,
-    order: np.ndarray,
+    sorting: Sorting,
 ) -> tuple[float, float]:
     """The a that minimises sum g sign(s + a u), zero unless it is below value; and the sum."""
+    breaks, bits, keys, spare, places, order = sorting
     n, total, size = s.size, 0.0, 0.0
     for i in range(n):
         size += abs(g[i])
@@ -218,14 +210,26 @@ ONE, SIGN, DIGIT = np.uint64(1), np.uint64(1 << 63), np.uint64(2047)
 LOW, MIDDLE, HIGH = np.uint64(31), np.uint64(42), np.uint64(53)
 
 
-def sorting_workspace(n: int) -> tuple[np.ndarray, ...]:
-    """n numbers to be sorted, and what `ascending` needs: their bits, a workspace, and the order.
+class Sorting(NamedTuple):
+    """Numbers to be sorted, and what `ascending` needs: their bits, a workspace, and the order."""
+
+    values: np.ndarray
+    bits: np.ndarray
+    keys: np.ndarray
+    spare: np.ndarray
+    places: np.ndarray
+    order: np.ndarray
+
+
+def sorting_workspace(n: int) -> Sorting:
+    """The arrays for n numbers.
 
     Made here, because views and memory of their own take compiled functions long to compile.
     """
     values, (spare, order) = np.empty(n), np.empty((2, n), dtype=np.int64)
     places = np.empty((3, 2048), dtype=np.int64)
-    return values, values.view(np.uint64), np.empty(n, dtype=np.uint64), spare, places, order
+    keys = np.empty(n, dtype=np.uint64)
+    return Sorting(values, values.view(np.uint64), keys, spare, places, order)
 
 
 @inner

@@ -52,8 +52,10 @@ def interval_derivatives(
     curves : (by upper twice, by both, by lower twice)
     """
     log_p = log_probability(lower, upper, link)
-    at_upper = np.exp(_log_density(upper, link) - log_p)
-    at_lower = np.exp(_log_density(lower, link) - log_p)
+    # a search refuses a step to probability 0, so that slopes there are not used
+    possible = np.where(np.isneginf(log_p), 0.0, log_p)
+    at_upper = np.exp(_log_density(upper, link) - possible)
+    at_lower = np.exp(_log_density(lower, link) - possible)
     curve_upper = at_upper * (at_upper - relative_slope(upper, link))
     curve_lower = at_lower * (at_lower + relative_slope(lower, link))
     return log_p, (-at_upper, at_lower), (curve_upper, -at_upper * at_lower, curve_lower)

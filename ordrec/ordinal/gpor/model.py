@@ -34,7 +34,7 @@ from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.stored import ESTIMATOR, StoredKernel
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
-from ordrec.storage import claim_memory
+from ordrec.storage.limits import claim_memory
 from ordrec.storage.schema import Array, Integer, Matrix, Number, Optional, Part, Text
 
 __all__ = ["GPOR"]

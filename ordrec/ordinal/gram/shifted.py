@@ -25,12 +25,12 @@ import numpy as np
 from ordrec.linalg.lapack import (
     ADDRESSES,
     factorise,
+    factorise_in_threads,
     solve_factorised,
     solve_rows_triangular,
     upper_block,
 )
 from ordrec.linalg.low_rank import Woodbury
-from ordrec.linalg.threaded import factorise_in_threads
 from ordrec.ordinal.gram.matrix import Gram, block
 
 __all__ = ["BorderedFactor", "ShiftedGram"]

@@ -263,7 +263,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         -----
         UserWarning
             If the model separates the labels of all training samples. Without the penalty, its
-            coefficients would have no bounds, and neither errors nor p mean anything.
+            coefficients would have no bounds: errors, z and p mean nothing and are NaN.
 
         Examples
         --------
@@ -285,14 +285,17 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             raise ArgumentError(
                 f"summary is for up to {MOST_FEATURES} features, and there are {self.coef_.size}"
             )
+        table = coefficient_table(self)
         if self.separated_:
             warnings.warn(
                 "the features separate the labels of all training samples, so that the size of the "
-                "coefficients is set by the penalty alone: std_err, z and p mean nothing. Take "
-                "more samples or fewer features, or judge by predictions for other samples",
+                "coefficients is set by the penalty alone: std_err, z and p mean nothing and are "
+                "left out. Take more samples or fewer features, or judge by predictions for other "
+                "samples",
                 stacklevel=callers_level(),
             )
-        return coefficient_table(self)
+            table[["std_err", "z", "p"]] = np.nan
+        return table
 
     def _kernel_features(
         self, X: Any, rows: np.ndarray

@@ -47,10 +47,40 @@ class _SVOR(KernelMixin, CalibratedModel):
         }
     )
 
-    C: float
-    tol: float
-    solver: str
-    max_iter: int | None
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        scaling: str | None = "auto",
+        tol: float = 1e-3,
+        probability: bool = False,
+        class_weight: Any = None,
+        classes: Any = None,
+        solver: str = "interior",
+        max_iter: int | None = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
+        verbose: bool | None = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.scaling = scaling
+        self.tol = tol
+        self.probability = probability
+        self.class_weight = class_weight
+        self.classes = classes
+        self.solver = solver
+        self.max_iter = max_iter
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+        self.verbose = verbose
 
     @abstractmethod
     def _solve(
@@ -311,22 +341,24 @@ class SVORIM(_SVOR):
         random_state: Any = None,
         verbose: bool | None = None,
     ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.scaling = scaling
-        self.tol = tol
+        super().__init__(
+            C,
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            scaling=scaling,
+            tol=tol,
+            probability=probability,
+            class_weight=class_weight,
+            classes=classes,
+            solver=solver,
+            max_iter=max_iter,
+            n_landmarks=n_landmarks,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.costs = costs
-        self.probability = probability
-        self.class_weight = class_weight
-        self.classes = classes
-        self.solver = solver
-        self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
@@ -350,41 +382,6 @@ class SVOREX(_SVOR):
     >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
     [1, 2, 3]
     """
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        scaling: str | None = "auto",
-        tol: float = 1e-3,
-        probability: bool = False,
-        class_weight: Any = None,
-        classes: Any = None,
-        solver: str = "interior",
-        max_iter: int | None = None,
-        n_landmarks: Any = None,
-        random_state: Any = None,
-        verbose: bool | None = None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.scaling = scaling
-        self.tol = tol
-        self.probability = probability
-        self.class_weight = class_weight
-        self.classes = classes
-        self.solver = solver
-        self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any

@@ -24,7 +24,7 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.data.groups import Groups
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.kernels.items.moments import COUNT, OTHER, OWN, PRODUCT, group_entries, sum_row
+from ordrec.kernels.items.moments import group_entries
 from ordrec.models.base import IDENTITY, IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.runtime.compiling import compiled
@@ -102,11 +102,10 @@ class ItemKNN(IdMappedModel):
         start, items, errors = self._by_user
         n_users, n_items = start.size - 1, len(self.item_ids_)
         users = np.repeat(np.arange(n_users), np.diff(start))
-        common = self.similarity == "pearson"  # whether norms are over the users who rated both
-        x = np.stack([errors, errors**2]) if common else errors[None]
-        self._trained = group_entries(users, items, x, n_users, n_items)
+        self._trained = group_entries(users, items, errors[None], n_users, n_items)
         norms = np.sqrt(np.bincount(items, errors**2, minlength=n_items))
-        self._norms = np.zeros(0) if common else norms
+        # pearson: norms are over the users who rated both
+        self._norms = np.zeros(0) if self.similarity == "pearson" else norms
 
     @folds_in
     def fold_in(self, ratings: Ratings) -> ItemKNN:
@@ -177,30 +176,36 @@ def _add_neighbour_means(first, stop, queries, ratings, profiles, norms, damping
     """The second term of (3) for the users who ask for each of some items.
 
     ``queries`` are distinct items, where the users of each begin, and these users; ``ratings`` are
-    the training errors e and their squares as `GroupedEntries`; ``profiles`` are the users' own
-    ratings as `_compressed` has them. Without ``norms`` those of (2) are over common users.
+    the training errors e as `GroupedEntries`; ``profiles`` are the users' own ratings as
+    `_compressed` has them. Without ``norms`` those of (2) are over common users. Pair moments have
+    three sums more than these four, which would take half as long again.
     """
     items, query_start, users = queries
     profile_start, profile_items, profile_errors = profiles
-    n_items, n_sources = ratings.entry_start.size - 1, ratings.x.shape[0]
-    sums, similarity = np.zeros((n_items, 1 + 3 * n_sources)), np.zeros(n_items)
+    start, entry, x, entry_start, owner, entry_x, _ = ratings
+    n_items = entry_start.size - 1
+    sums, similarity = np.zeros((n_items, 4)), np.zeros(n_items)  # of 1, e_i e_j, e_i^2, e_j^2
     similar = np.empty(n_items + 1, np.int64)  # those with users in common with the item
     best, best_errors = np.empty(k), np.empty(k)  # of the neighbours, the most similar first
     for q in range(first, stop):
-        i = items[q]
-        begin, end = ratings.entry_start[i], ratings.entry_start[i + 1]
-        n_similar = sum_row(begin, end, n_items, ratings, sums, similar)
+        i, n_similar = items[q], 0
+        for a in range(entry_start[i], entry_start[i + 1]):
+            user, mine = owner[a], entry_x[0, a]
+            for b in range(start[user], start[user + 1]):
+                j, other = entry[b], x[0, b]
+                similar[n_similar] = j  # without a branch, which could not be predicted
+                n_similar += sums[j, 0] == 0.0
+                sums[j, 0] += 1.0
+                sums[j, 1] += mine * other
+                sums[j, 2] += mine * mine
+                sums[j, 3] += other * other
         for t in range(n_similar):
             j = similar[t]
-            if norms.size:
-                norm = norms[i] * norms[j]
-            else:
-                norm = math.sqrt(sums[j, OWN + 3] * sums[j, OTHER + 3])
-            common = sums[j, COUNT] - 1.0
+            norm = norms[i] * norms[j] if norms.size else math.sqrt(sums[j, 2] * sums[j, 3])
+            common = sums[j, 0] - 1.0
             if norm > 0.0 and common > 0.0 and j != i:
-                similarity[j] = common / (common + damping) * sums[j, PRODUCT] / norm  # (2)
-            for m in range(sums.shape[1]):
-                sums[j, m] = 0.0
+                similarity[j] = common / (common + damping) * sums[j, 1] / norm  # (2)
+            sums[j, 0] = sums[j, 1] = sums[j, 2] = sums[j, 3] = 0.0
 
         for p in range(query_start[q], query_start[q + 1]):
             user, n_best = users[p], 0

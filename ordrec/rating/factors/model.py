@@ -369,10 +369,14 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         model.item_ids_ = self.item_ids_.append(new_items) if len(new_items) else self.item_ids_
         model.titles_ = with_new_titles(self.titles_, self.item_ids_, ratings.item_table, new_items)
         model._pattern = self._pattern.extended(len(new_users), len(new_items))
-        more = self._side_rows("user", ratings.user_table, new_users)
-        model._user_side = np.vstack([self._user_side, more])
-        more = self._side_rows("item", ratings.item_table, new_items)
-        model._item_side = np.vstack([self._item_side, more])
+        for name, table, ids in (
+            ("user", ratings.user_table, new_users),
+            ("item", ratings.item_table, new_items),
+        ):
+            known = getattr(self, f"_{name}_side")
+            nothing = np.zeros((len(ids), known.shape[1]))
+            more = nothing if table is None else self._side_rows(name, table, ids)
+            setattr(model, f"_{name}_side", np.vstack([known, more]))
         users = codes_of(model.user_ids_, ratings.user_ids)[ratings.users]
         items = codes_of(model.item_ids_, ratings.item_ids)[ratings.items]
         times = None

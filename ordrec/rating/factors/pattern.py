@@ -32,6 +32,7 @@ __all__ = ["RatingPattern", "leading_svd", "pattern_of_blocks"]
 
 DAMPING = 10.0  # ratings added to every row and column, so that rare ones do not dominate
 POWER_STEPS = 5
+SPREAD_OF_ROUNDING = 1e-9  # the standard deviation of equal numbers need not be exactly 0
 EXTRA = 10  # vectors beyond those wanted, which make the others converge sooner
 
 
@@ -138,8 +139,9 @@ def _rounded(coordinates: np.ndarray) -> np.ndarray:
 
 
 def _mean_and_scale(values: np.ndarray) -> tuple[float, float]:
-    """Return mean and standard deviation, as numbers for a model file."""
-    return float(values.mean()), float(values.std())
+    """Return mean and standard deviation, as numbers for a model file; 0 where all are equal."""
+    spread = float(values.std())
+    return float(values.mean()), spread if spread > SPREAD_OF_ROUNDING else 0.0
 
 
 # ---- in memory -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from ordrec.ordinal.stored import KERNELS
 from ordrec.ordinal.thresholds.link import OrdinalLink
 from ordrec.rating.per_user.items import ItemSource
 from ordrec.rating.per_user.pooled import PARTS, PooledSource
-from ordrec.storage import claim_memory
+from ordrec.storage.limits import claim_memory
 from ordrec.storage.parameters import plain_of, value_of
 from ordrec.storage.schema import Array, Field, Optional, Reader, Starts, Writer
 

@@ -37,7 +37,7 @@ from ordrec.rating.process.solve.fitting import Process
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
 from ordrec.rating.units import Units
 from ordrec.runtime.parallel import one_blas_thread, worker_count
-from ordrec.storage import claim_memory
+from ordrec.storage.limits import claim_memory
 from ordrec.storage.schema import (
     Array,
     Field,

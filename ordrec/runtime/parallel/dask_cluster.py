@@ -6,6 +6,7 @@ from workers that are idle at the moment; such a worker fetches its copy again f
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
@@ -19,6 +20,8 @@ __all__ = ["DaskPool"]
 
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60  # to wait for the first worker of a cluster
+SEND_SECONDS = 15  # to send the shared objects after a worker died meanwhile
+PATIENCE = 1.0  # seconds after which the workers are counted
 
 
 class DaskPool:
@@ -75,11 +78,13 @@ class DaskPool:
         while True:  # a worker may vanish after it was seen
             try:
                 self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
-                (self._held,) = self._client.scatter([self._content], broadcast=True, hash=False)
+                (self._held,) = self._sent()
                 break
             except Exception as error:
                 gone = self._gone()  # a client that is closing raises other errors
-                if not gone and not isinstance(error, (OSError, CancelledError)):
+                # the client looks for what it has sent, and finds it forgotten with its worker
+                forgotten = isinstance(error, (OSError, CancelledError, KeyError))
+                if not gone and not forgotten:
                     raise
                 if gone or time.monotonic() >= deadline:
                     raise WorkerLost(
@@ -88,6 +93,28 @@ class DaskPool:
                     ) from error
                 time.sleep(0.1)
         self._executor = self._client.get_executor(pure=False)
+
+    def _sent(self) -> Any:
+        """Send the shared objects, and give up some time after a worker vanished meanwhile.
+
+        Dask itself may then wait for the answer of that worker for ever.
+        """
+        sending = asyncio.run_coroutine_threadsafe(
+            self._client.scatter([self._content], broadcast=True, hash=False, asynchronous=True),
+            self._client.loop.asyncio_loop,
+        )
+        before, lost_at = set(self._client.nthreads()), float("inf")
+        while True:
+            try:
+                return sending.result(timeout=PATIENCE)
+            except TimeoutError:
+                if sending.done():
+                    raise
+            if not before <= set(self._client.nthreads()):
+                lost_at = min(lost_at, time.monotonic())
+            if time.monotonic() - lost_at > SEND_SECONDS:
+                sending.cancel()
+                raise TimeoutError("a worker died while the shared objects were sent to it")
 
     def close(self, kill: bool) -> None:
         """Forget the tasks; a cluster that was started for this run is shut down."""

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from naive import naive_boosting
 from numba import njit
 
+from ordrec.ordinal.boosting.ensemble import EarlyStopping
 from ordrec.ordinal.boosting.model import ORBoost, TreeSearch
 from ordrec.ordinal.boosting.perceptron import (
     PerceptronRCD,
@@ -19,6 +20,7 @@ from ordrec.ordinal.boosting.perceptron import (
     sorting_workspace,
 )
 from ordrec.ordinal.boosting.stump import StumpSearch
+from ordrec.ordinal.thresholds.absent import PresentRanks
 
 FINITE = st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.0, 1.0 + 1e-15, -1.0, 1e-300, np.inf])
 
@@ -29,8 +31,8 @@ def call_ascending(bits, keys, spare, places, order):
 
 
 @njit
-def call_line_search(s, u, g, value, breaks, bits, keys, spare, places, order):
-    return _line_search(s, u, g, value, breaks, bits, keys, spare, places, order)
+def call_line_search(s, u, g, value, sorting):
+    return _line_search(s, u, g, value, sorting)
 
 
 def order_of(values):
@@ -41,7 +43,7 @@ def order_of(values):
 
 
 def line_search(s, u, g, value):
-    return call_line_search(s, u, g, value, *sorting_workspace(s.size))
+    return call_line_search(s, u, g, value, sorting_workspace(s.size))
 
 
 def descent(X, start, directions, g):
@@ -194,3 +196,17 @@ def test_the_depth_is_chosen_on_held_out_samples():
     assert np.abs(model.predict(X) - y).mean() < 0.5 * np.abs(flat.predict(X) - y).mean()
     with pytest.raises(ValueError, match="max_depth must be"):
         ORBoost(base="tree", max_depth=0).fit(X, y)
+
+
+def test_early_stopping_counts_the_weights() -> None:
+    """First all samples are below the threshold, then all are above it."""
+    ranks, part = np.array([1, 1, 0, 0, 0]), PresentRanks(np.array([0, 1]), 2, inner=False)
+
+    def best(weight: list[float]) -> tuple[int, float]:
+        stopping = EarlyStopping(np.zeros((5, 1)), ranks, np.array(weight), part, "all", patience=3)
+        for theta in (2.0, -2.0):
+            stopping(lambda rows: np.zeros(len(rows)), 1.0, np.array([theta]))
+        return stopping.best_round, float(stopping.best_error)
+
+    assert best([1, 1, 1, 1, 1]) == (1, 2.0)
+    assert best([9, 9, 1, 1, 1]) == (2, 3.0)

@@ -84,9 +84,11 @@ def test_derivatives_by_central_differences(loss, reach, form):
         np.testing.assert_allclose(H[:, j], (ahead[1] - behind[1]) / 2e-5, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("reach", REACHES)
-def test_hessian_is_symmetric_positive_and_its_diagonal_is_its_diagonal(reach, form):
-    J, x = problem(Loss("logistic"), reach)
+def test_hessian_is_symmetric_positive_and_its_diagonal_is_its_diagonal(reach, tied, form):
+    tie = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]) if tied else None
+    J, x = problem(Loss("logistic"), reach, tie=tie)
     H = form(J).at(x)[2]
     full = dense_hessian(H, x.size)
     np.testing.assert_allclose(full, full.T, atol=1e-12)

@@ -136,7 +136,9 @@ def test_separated_labels_are_told(alpha: float, tmp_path: Path) -> None:
     save(model, tmp_path / "model.ordrec")
     for each in (model, load(tmp_path / "model.ordrec")):
         with pytest.warns(UserWarning, match="separate the labels.*p mean nothing"):
-            each.summary()
+            table = each.summary()
+        assert table["estimate"].notna().all()
+        assert table[["std_err", "z", "p"]].isna().all(axis=None)
     y[np.argmin(X[:, 0])] = 2  # one exception
     with warnings.catch_warnings():
         warnings.simplefilter("error")

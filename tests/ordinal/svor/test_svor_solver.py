@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive.naive_svor import oracle, primal, violation_by_loops
 
 from ordrec.linalg import threaded
-from ordrec.linalg.threaded import factorise_in_threads
+from ordrec.linalg.lapack import factorise_in_threads
 from ordrec.ordinal.gram import shifted
 from ordrec.ordinal.gram.matrix import FactoredGram, as_gram
 from ordrec.ordinal.gram.shifted import BorderedFactor, ShiftedGram

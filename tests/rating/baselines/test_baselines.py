@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
+from ordrec.models.base import replacing_ratings
 from ordrec.recommend import (
     BiasModel,
     FoldInModel,
@@ -302,3 +303,20 @@ def test_item_neighbours_refuse_wrong_parameters():
         ItemKNN(similarity="jaccard").fit(invented(0))
     with pytest.raises(ArgumentError, match="need k >= 1"):
         ItemKNN(k=0).fit(invented(0))
+
+
+def test_old_ratings_of_a_known_user_folded_in_again_do_not_count() -> None:
+    ratings = checkerboard()
+    model = ItemKNN(damping=1).fit(ratings)
+    given = {"item": [0, 2, 1, 3], "rating": [1, 1, 5, 5]}
+    user = ratings.user_ids[0]
+    with replacing_ratings():
+        folded = [
+            model.fold_in(Ratings.from_frame(pd.DataFrame(given | {"user": who}), scale=STARS))
+            for who in (user, 999)
+        ]
+    items = list(range(4, 12))
+    np.testing.assert_array_equal(
+        folded[0].predict([user] * 8, items), folded[1].predict([999] * 8, items)
+    )
+    assert np.abs(folded[0].predict([user] * 8, items) - model.predict([user] * 8, items)).max() > 1

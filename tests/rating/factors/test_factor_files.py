@@ -14,7 +14,7 @@ from ordrec.data import Ratings
 from ordrec.errors import ModelFileError
 from ordrec.files import contents_of, model_of
 from ordrec.rating.factors.model import OrdinalFactors
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 WHEN = 1_000_000_100
 

@@ -267,3 +267,24 @@ def test_updates_that_make_no_sense(model):
         model.update(1, 3, "good")
     with pytest.raises(DataError, match="no ratings"):
         model.update([], [], [])
+
+
+def test_newcomers_where_everybody_gave_as_many_ratings() -> None:
+    """Equal numbers have a spread of rounding, which once made a rating of 5 lower all others."""
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(120), 25)
+    items = np.concatenate([rng.choice(60, 25, replace=False) for _ in range(120)])
+    mean = 3.5 + 0.5 * rng.normal(size=120)[users] + 0.6 * rng.normal(size=60)[items]
+    stars = np.clip(np.rint(mean + 0.8 * rng.normal(size=users.size)), 1, 5)
+    frame = pd.DataFrame({"user": users, "item": items, "rating": stars})
+    model = OrdinalFactors(n_factors=2, use_time=False, max_iter=6).fit(
+        Ratings.from_frame(frame, scale=STARS)
+    )
+    everything = np.arange(60)
+    before = model.predict(["nobody"] * 60, everything)
+    low, high = (
+        model.fold_in(rated("new", [7], [stars])).predict(["new"] * 60, everything)
+        for stars in (1, 5)
+    )
+    assert low.mean() < before.mean() < high.mean()
+    assert high.mean() - low.mean() < 2.0

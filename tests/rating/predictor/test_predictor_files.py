@@ -13,7 +13,7 @@ from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ModelFileError, OrdrecError
 from ordrec.recommend import RatingPredictor
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 PRESETS = ["full", "fast", "large"]
 

@@ -13,7 +13,7 @@ from ordrec.data import Ratings, Scale
 from ordrec.errors import ModelFileError, OrdrecError
 from ordrec.rating.process.model import ProcessPredictor
 from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_needed
-from ordrec.storage import load_arrays, save_arrays
+from ordrec.storage.archive import load_arrays, save_arrays
 
 SCALES = [Scale.regular(1, 5), Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])]
 

@@ -129,14 +129,17 @@ def group_queries(
     order = np.argsort(owners, kind="stable").astype(np.int64)
     start = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_owners))])
     wanted = owners[order].astype(np.int64) * n_entries + entries[order]
-    key = np.repeat(np.arange(n_owners), side.sizes) * n_entries + side.entry
+    asked = np.flatnonzero(np.diff(start))  # a list asks for few users: the others are not sorted
+    sizes = side.sizes[asked]
+    own = np.repeat(side.start[asked] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+    key = np.repeat(asked, sizes) * n_entries + side.entry[own]
     by_key = np.argsort(key, kind="stable")
     seen, x = np.zeros(wanted.size, dtype=np.bool_), np.zeros(wanted.size)
     if key.size:
         at = np.searchsorted(key, wanted, sorter=by_key)
         place = by_key[np.minimum(at, key.size - 1)]
         seen = key[place] == wanted
-        x = np.where(seen, side.x[place], 0.0)
+        x = np.where(seen, side.x[own[place]], 0.0)
     return Queries(
         start.astype(np.int64),
         order,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ordrec.linalg import threaded
-from ordrec.linalg.threaded import factorise_in_threads
+from ordrec.linalg import lapack
+from ordrec.linalg.lapack import factorise_in_threads
 
 
 def positive_definite(n: int, dtype: type) -> np.ndarray:
@@ -17,8 +17,8 @@ def positive_definite(n: int, dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 40, 41, 333])
 def test_the_factor_is_that_of_numpy(n, dtype, monkeypatch):
-    monkeypatch.setattr(threaded, "SMALLEST", 20)
-    monkeypatch.setattr(threaded, "PIECE", 30)
+    monkeypatch.setattr(lapack, "SMALLEST", 20)
+    monkeypatch.setattr(lapack, "PIECE", 30)
     A = positive_definite(n, dtype)
     factor = A.copy()
     assert factorise_in_threads(factor)
@@ -30,10 +30,10 @@ def test_the_factor_is_that_of_numpy(n, dtype, monkeypatch):
 
 
 def test_the_number_of_threads_changes_no_digit(monkeypatch):
-    monkeypatch.setattr(threaded, "SMALLEST", 20)
+    monkeypatch.setattr(lapack, "SMALLEST", 20)
     found = []
     for threads in (1, 3):
-        monkeypatch.setattr(threaded, "worker_count", lambda n_jobs, threads=threads: threads)
+        monkeypatch.setattr(lapack, "worker_count", lambda n_jobs, threads=threads: threads)
         A = positive_definite(200, np.float32)
         assert factorise_in_threads(A)
         found.append(A)
@@ -42,7 +42,7 @@ def test_the_number_of_threads_changes_no_digit(monkeypatch):
 
 @pytest.mark.parametrize("row", [0, 60, 99])
 def test_a_matrix_that_is_not_positive_definite(row, monkeypatch):
-    monkeypatch.setattr(threaded, "SMALLEST", 20)
+    monkeypatch.setattr(lapack, "SMALLEST", 20)
     A = positive_definite(100, np.float64)
     A[row, row] = -1.0
     assert not factorise_in_threads(A)

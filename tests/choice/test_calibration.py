@@ -1,0 +1,69 @@
+"""Probabilities of picks, learnt from lists that were drawn from known ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ordrec.choice.calibration import ListedScores, PickCalibration
+
+TRUE = PickCalibration(0.25, intercept=-1.5, slope=1.2, by_count=0.3)
+SHARE = 0.3
+
+
+def drawn(seed: int, g: float, h: float, n: int = 4000) -> ListedScores:
+    """Lists whose picks were drawn where g of a history is known and h is set aside."""
+    rng = np.random.default_rng(seed)
+    scores = -np.sort(-rng.normal(size=(n, 12)), axis=1)
+    counts = rng.integers(5, 80, n)
+    picked = rng.random(scores.shape) < TRUE._probabilities(scores, counts, g, h)
+    return ListedScores(scores, counts, picked)
+
+
+@pytest.fixture(scope="module")
+def learnt() -> tuple[PickCalibration, PickCalibration]:
+    """From the whole histories, and from these and what is left of them once more."""
+    g, h = (1 - SHARE) / 1.25, SHARE / 1.25
+    above, below = drawn(0, g, h), drawn(1, g * (1 - SHARE), g * SHARE)
+    return (
+        PickCalibration.fitted(above, SHARE, None), PickCalibration.fitted(above, SHARE, below)
+    )  # fmt: skip
+
+
+def test_the_parameters_are_found_again(learnt: tuple[PickCalibration, ...]) -> None:
+    for found in learnt:
+        assert found.intercept == pytest.approx(TRUE.intercept, abs=0.1)
+        assert found.slope == pytest.approx(TRUE.slope, abs=0.1)
+        assert found.by_count == pytest.approx(TRUE.by_count, abs=0.1)
+
+
+def test_expected_picks_are_those_that_come(learnt: tuple[PickCalibration, ...]) -> None:
+    """Lists of the whole histories: 1 of them is known, the horizon is to come."""
+    new = drawn(2, 1 / 1.25, 0.25 / 1.25)
+    for found in learnt:
+        expected = found.p_pick(new.scores, new.counts)
+        assert expected.sum() == pytest.approx(new.picked.sum(), rel=0.05)
+        assert expected[:, 0].sum() == pytest.approx(new.picked[:, 0].sum(), rel=0.07)
+
+
+def test_what_the_deeper_lists_say_is_compared_at_their_own_shares(
+    learnt: tuple[PickCalibration, ...],
+) -> None:
+    """They follow the same law here, so that nothing is left to divide by."""
+    assert learnt[0].bias == 1.0
+    assert learnt[1].bias == pytest.approx(1.0, abs=0.05)
+
+
+def test_deeper_lists_that_promise_too_much_are_divided_by_it() -> None:
+    g, h = (1 - SHARE) / 1.25, SHARE / 1.25
+    above, below = drawn(0, g, h), drawn(1, g * (1 - SHARE), g * SHARE)
+    rng = np.random.default_rng(3)
+    half = ListedScores(above.scores, above.counts, above.picked & (rng.random((4000, 12)) < 0.5))
+    assert PickCalibration.fitted(half, SHARE, below).bias == pytest.approx(2.0, abs=0.15)
+
+
+def test_the_latest_alone_are_calibrated_without_shares() -> None:
+    found = PickCalibration.of_latest(drawn(4, 0.0, 1.0))
+    new = drawn(5, 0.0, 1.0)
+    assert found.p_pick(new.scores, new.counts).sum() == pytest.approx(new.picked.sum(), rel=0.05)
+    assert found.slope == pytest.approx(TRUE.slope, abs=0.1)
