@@ -86,7 +86,7 @@ def take(
 
 
 def narrowed(array: np.ndarray) -> np.ndarray:
-    """Return integers in the fewest bytes that hold them; what is not an integer as it is.
+    """Return integers in two, four or eight bytes; what is not an integer as it is.
 
     Examples
     --------
@@ -95,14 +95,9 @@ def narrowed(array: np.ndarray) -> np.ndarray:
     """
     if array.dtype.kind != "i" or not array.size:
         return array
-    low, high = int(array.min()), int(array.max())
-    least = max(np.min_scalar_type(low if low < 0 else -1).itemsize, _bytes_of(high))
-    return array if least >= array.itemsize else array.astype(f"i{least}")
-
-
-def _bytes_of(number: int) -> int:
-    """Fewest bytes of a signed integer that holds a number from -1 up."""
-    return next(size for size in (1, 2, 4, 8) if number < 1 << (8 * size - 1))
+    most = max(int(array.max()), -1 - int(array.min()))
+    size = next(size for size in (2, 4, 8) if most < 1 << (8 * size - 1))
+    return array if size >= array.itemsize else array.astype(f"i{size}")
 
 
 def as_in_half(array: np.ndarray) -> np.ndarray:
