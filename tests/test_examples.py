@@ -38,6 +38,16 @@ def fewer_ratings(name: str) -> Ratings:
     return ratings.select((ratings.users < 120) & often[ratings.items]).compact()
 
 
+def a_shop(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Sales, and all products of a shop, two of which are unsold."""
+    customers, products = np.nonzero(rng.random((60, 220)) < 0.15)
+    buyers = ["ann", *(f"customer {k}" for k in range(1, 60))]
+    sales = pd.DataFrame({"user": np.take(buyers, customers), "item": products.astype(str)})
+    ids = [*map(str, range(220)), "new-lamp", "new-chair"]
+    kinds = [f"kind {k % 5}" for k in range(222)]
+    return sales, pd.DataFrame({"item": ids, "kind": kinds})
+
+
 def guide() -> list[str]:
     """The pages of the guide, in the order of its table of contents."""
     index = (ROOT / "docs" / "guide" / "index.md").read_text()
@@ -74,7 +84,9 @@ def test_examples_of_pages(pages, tmp_path, monkeypatch) -> None:
         "frame": pd.DataFrame({"who": [1, 1, 2], "what": ["a", "b", "a"], "stars": [1, 5, 3]}),
         "items": pd.DataFrame({"item": ["a", "b"], "tags": ["red|small", "red|large"]}),
         "users": pd.DataFrame({"user": [1, 2], "likes": ["red|small", "red"]}),
+        "seen_elsewhere": pd.DataFrame({"user": [15], "item": [318]}),
     }
+    names["sales"], names["shop"] = a_shop(rng)
     blocks = [
         (page, block)
         for page in pages

@@ -137,9 +137,13 @@ class ImplicitALS(ChoiceModel):
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
+        return (self.factors_of(history) @ self.item_factors_.T).astype(np.float64)
+
+    def factors_of(self, history: sparse.csr_array) -> np.ndarray:
+        """Return user factors for histories, those of the average user for empty ones."""
         factors = self._rows(history, self.item_factors_)
         factors[np.diff(history.indptr) == 0] = self._average_user
-        return (factors @ self.item_factors_.T).astype(np.float64)
+        return factors
 
     def score_weighted(self, entries: sparse.csr_array, sums: np.ndarray) -> np.ndarray:
         """Return the scores of all items for histories whose entries count unequally.
@@ -159,9 +163,13 @@ class ImplicitALS(ChoiceModel):
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
+        return (self.factors_of_users(codes) @ self.item_factors_.T).astype(np.float64)
+
+    def factors_of_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the factors of users by code, those of the average user without ratings."""
         factors = self.user_factors_[codes]
         factors[np.diff(self.history_rows(codes).indptr) == 0] = self._average_user
-        return (factors @ self.item_factors_.T).astype(np.float64)
+        return factors
 
     def _on_fold_in(self, users: np.ndarray) -> None:
         width = self.user_factors_.shape[1]

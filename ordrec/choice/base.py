@@ -20,19 +20,20 @@ from scipy import sparse
 from ordrec.choice.inner_splits import ranks_of_interest
 from ordrec.data import Ratings, Scale
 from ordrec.data.columns import MOST_PICKS
-from ordrec.lists.best import best_columns, pair_scores
+from ordrec.lists.best import pair_scores
 from ordrec.lists.filters import ItemFilter
+from ordrec.lists.groups import ItemGroups, item_groups
 from ordrec.lists.listing import ListingModel
 from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings
 from ordrec.models.further_ratings import paired_lists, with_further_ratings
-from ordrec.storage.schema import Array, Table
+from ordrec.storage.schema import Array, Parts, Table
 
 __all__ = ["SHARED", "ChoiceModel", "histories", "replaced_rows"]
 
 MOST_INTEREST = 1.0 + np.log(MOST_PICKS)  # more than that no history holds
 
 # what choice models of the same ratings have in common
-SHARED = (*IDENTITY, "_history", "item_counts_")
+SHARED = (*IDENTITY, "_history", "item_counts_", "item_groups_")
 
 
 def histories(ratings: Ratings) -> sparse.csr_array:
@@ -71,6 +72,7 @@ class ChoiceModel(ListingModel):
     stored: ClassVar = IDENTITY | {
         "_history": Table("users", "items", low=0.0, high=MOST_INTEREST),
         "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
+        "item_groups_": Parts(ItemGroups),
     }
 
     ordered_by = "pick"  # the chance of it
@@ -121,6 +123,7 @@ class ChoiceModel(ListingModel):
         self._remember(ratings)
         self._history = histories(ratings)
         self.item_counts_ = ratings.item_counts.astype(np.int64)
+        self.item_groups_ = item_groups(ratings.item_table)
         self._learn(self._history, ratings)
         return self
 
@@ -131,18 +134,19 @@ class ChoiceModel(ListingModel):
         """
         user_codes, item_codes = self._codes(users, items)
         result = pair_scores(self.score_users, user_codes, item_codes, self.block_size())
-        unseen = (item_codes < 0) | (self.item_counts_[item_codes] == 0)
+        unseen = (item_codes < 0) | ~self._listable_items()[item_codes]
         result[unseen] = min(result.min(initial=0.0), 0.0) - 1.0
         return result
 
     def scores_block(self, users: Any) -> np.ndarray:
         """Return the scores of all items for these users, one row per user.
 
-        Items that nobody rated in training have the lowest score of the row, less 1.
+        Items that nobody rated in training have the lowest score of the row, less 1, unless the
+        model scores them by the item table.
         """
         self._check_fitted()
         scores = self.score_users(codes_of(self.user_ids_, users))
-        unseen = self.item_counts_ == 0
+        unseen = ~self._listable_items()
         if unseen.any():
             scores[:, unseen] = scores.min(axis=1, initial=0.0)[:, None] - 1.0
         return scores
@@ -154,8 +158,8 @@ class ChoiceModel(ListingModel):
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return lists by score; see `ListingModel.lists`."""
         scores = self.score_users(codes)
-        listable.hide(scores, self.history_rows(codes))
-        best = best_columns(scores, n)
+        listable.hide(scores, self.history_rows(codes), codes)
+        best = listable.best(scores, n)
         listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         return best, self._list_columns(codes, listed)
 
@@ -180,8 +184,13 @@ class ChoiceModel(ListingModel):
         """Return a model that also knows the users of these ratings; nothing else changes.
 
         The ratings of a known user are replaced by these. Ratings are read by value on the
-        model's scale. Ratings of unknown items are left out, with a warning.
+        model's scale. Ratings of unknown items are left out, with a warning, unless the model lists
+        new items by their columns of an item table, and the ratings have one with their rows.
         """
+        model = self.with_items(ratings)
+        if model is not self:
+            with replacing_ratings():
+                return model.fold_in(ratings)
         user_ids, users, items = self._with_users_of(ratings)
         interest = interest_in(ratings.values, self.scale_)
         known = items >= 0
@@ -193,6 +202,10 @@ class ChoiceModel(ListingModel):
         model._history = replaced_rows(self._history, given, np.unique(users))
         model._on_fold_in(np.unique(users))
         return model
+
+    def with_items(self, ratings: Ratings) -> Self:
+        """Return a model that also knows the new items of an item table, if it can list them."""
+        return self
 
     def update(self, user: Any, item: Any, rating: Any = None, timestamp: Any = None) -> Self:
         """Return a model with further ratings (or new ones for items already rated).

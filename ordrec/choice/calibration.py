@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from ordrec.choice.inner_splits import (
     FEW_USERS,
@@ -165,6 +165,27 @@ class PickCalibration:
         g, h = (1.0 / whole, self.horizon / whole) if self.horizon else (0.0, 1.0)
         p = self._probabilities(scores, counts, g, h)
         return np.minimum(p / self.bias, 1.0)
+
+    def scores_of(self, p: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return the scores that have these probabilities, by which `p_pick` is undone.
+
+        Minus infinity where scores say nothing of them.
+
+        Examples
+        --------
+        >>> calibration = PickCalibration(0.25, intercept=-3.0, slope=2.0)
+        >>> scores = np.array([[0.5, -1.0]])
+        >>> calibration.scores_of(calibration.p_pick(scores, np.array([40])), np.array([40]))
+        array([[ 0.5, -1. ]])
+        """
+        if not self.slope > 0:
+            return np.full(p.shape, -np.inf)
+        whole = 1.0 + self.horizon
+        g, h = (1.0 / whole, self.horizon / whole) if self.horizon else (0.0, 1.0)
+        listed = np.clip(p * self.bias, 1e-12, None)
+        pi = np.clip(listed / (h + g * listed), 1e-12, 1.0 - 1e-9)
+        active = np.log(np.maximum(counts, 1) / TYPICAL_COUNT)[:, None]
+        return (logit(pi) - self.intercept - self.by_count * active) / self.slope
 
     def _probabilities(
         self, scores: np.ndarray, counts: np.ndarray, g: float, h: float

@@ -44,13 +44,14 @@ from ordrec.choice.inner_splits import (
     inner_splits,
     without_users,
 )
+from ordrec.choice.new_items import ListsNewItems, NewItems
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
-from ordrec.storage.schema import Member, Number, Part
+from ordrec.storage.schema import Member, Number, Optional, Part
 
 __all__ = ["ChoiceMixture"]
 
@@ -68,7 +69,7 @@ ALL_POPULARITY = 1e9  # a constant of `cold_start` with which nothing but popula
 
 
 @dataclass(eq=False)
-class ChoiceMixture(ChoiceModel):
+class ChoiceMixture(ListsNewItems):
     """The choice model of `Recommender`: EASE and ALS mixed, all parameters chosen in training.
 
     Parameters
@@ -104,6 +105,8 @@ class ChoiceMixture(ChoiceModel):
     chosen_ : Chosen
         Which mixture was chosen, and how good the others were.
     calibration_ : PickCalibration
+    new_items_ : NewItems or None
+        How items of the item table without ratings are scored, if there are any.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class ChoiceMixture(ChoiceModel):
         "cold_": Number(0.0, 1e9),
         "chosen_": Part(Chosen),
         "calibration_": Part(PickCalibration),
+        "new_items_": Optional(Part(NewItems)),
         "ease_": Member(EASE, *SHARED),
         "als_": Member(ImplicitALS, *SHARED),
     }
@@ -150,6 +154,13 @@ class ChoiceMixture(ChoiceModel):
             self.learn_parts(history, times, rng)
             report(3.0, 4.0, "calibration")
             self.calibrate(history, times, rng)
+            self.new_items_ = self.learnt_new_items(history, ratings, rng)
+
+    def learnt_new_items(
+        self, history: sparse.csr_array, ratings: Ratings, rng: np.random.Generator
+    ) -> NewItems | None:
+        """Learn to score items without ratings from the item table."""
+        return NewItems.learnt(ratings.item_table, history, self.als_, self.scale_.n_ranks, rng)
 
     def calibrate(
         self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
@@ -337,13 +348,15 @@ class ChoiceMixture(ChoiceModel):
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
         E, A = self.ease_.score_histories(history), self.als_.score_histories(history)
-        return self.mixed(E, A, self.item_counts_, self.ease_, history)
+        scores = self.mixed(E, A, self.item_counts_, self.ease_, history)
+        return self.with_new(scores, lambda: self.als_.factors_of(history), sizes_of(history))
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         rows = self.history_rows(codes)
         E, A = self.ease_.score_histories(rows), self.als_.score_users(codes)
-        return self.mixed(E, A, self.item_counts_, self.ease_, rows)
+        scores = self.mixed(E, A, self.item_counts_, self.ease_, rows)
+        return self.with_new(scores, lambda: self.als_.factors_of_users(codes), sizes_of(rows))
 
     def mixed(
         self,
@@ -385,6 +398,18 @@ class ChoiceMixture(ChoiceModel):
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
+
+    def _take_up(self, new_items: NewItems) -> None:
+        self.new_items_ = new_items
+        self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
+        Q = self.als_.item_factors_
+        further = np.zeros((len(self.item_ids_) - len(Q), Q.shape[1]), Q.dtype)
+        self.als_.item_factors_ = np.vstack([Q, further])
+
+
+def sizes_of(history: sparse.csr_array) -> np.ndarray:
+    """Return the numbers of ratings in histories."""
+    return np.diff(history.indptr)
 
 
 def check_future(future: str) -> None:

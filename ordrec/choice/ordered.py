@@ -41,6 +41,7 @@ from ordrec.choice.inner_splits import (
     ranks_of_interest,
 )
 from ordrec.choice.mixture import ChoiceMixture, check_future
+from ordrec.choice.new_items import ListsNewItems, NewItems
 from ordrec.choice.order import DatedRows, tells_order
 from ordrec.choice.ordered_features import (
     FEATURES,
@@ -84,7 +85,7 @@ CHOOSING_CELLS = 100_000_000  # features held at the same time: 400 MB
 
 
 @dataclass(eq=False)
-class OrderedChoice(ChoiceModel):
+class OrderedChoice(ListsNewItems):
     """Choice model for dated ratings: what people pick next, given what they picked last.
 
     Where the order of ratings says nothing, it is a `ChoiceMixture`: for ratings without times,
@@ -170,6 +171,9 @@ class OrderedChoice(ChoiceModel):
         else:
             self.mixture_._learn(history, ratings)
             self.chosen_, self.calibration_ = self.mixture_.chosen_, self.mixture_.calibration_
+        if ordered:
+            rng = np.random.default_rng(self.random_state)
+            self.mixture_.new_items_ = self.mixture_.learnt_new_items(history, ratings, rng)
 
     def _learn_order(self, history: sparse.csr_array, rng: np.random.Generator) -> None:
         report(0.0, 1.0, span=0.4)
@@ -236,7 +240,14 @@ class OrderedChoice(ChoiceModel):
         assert self.order_ is not None
         mixture = self.mixture_
         features = OrderedFeatures(mixture.ease_, mixture.als_, self.order_, self.item_counts_)
-        return features.weighted_sum(self.weights_, rows)
+        scores = features.weighted_sum(self.weights_, rows)
+        sizes = np.diff(rows.history.indptr)
+        return self.with_new(scores, lambda: mixture.als_.factors_of(rows.history), sizes)
+
+    @property
+    def new_items_(self) -> NewItems | None:  # type: ignore[override]
+        """How items without ratings are scored, if there are any."""
+        return self.mixture_.new_items_
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of an item, by codes.
@@ -269,6 +280,8 @@ class OrderedChoice(ChoiceModel):
         ratings is that of their times; without times, none is the newest.
         """
         model = super().fold_in(ratings)
+        if len(model.item_ids_) > len(self.item_ids_):  # it was folded in with the new items
+            return model
         users = codes_of(model.user_ids_, ratings.user_ids)[ratings.users]
         items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
         times = np.zeros(users.size) if ratings.timestamps is None else ratings.timestamps
@@ -285,6 +298,10 @@ class OrderedChoice(ChoiceModel):
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.mixture_ = self.mixture_.shared_with(self)
         self.mixture_._on_fold_in(users)
+
+    def _take_up(self, new_items: NewItems) -> None:
+        self.mixture_ = self.mixture_.shared_with(self)
+        self.mixture_._take_up(new_items)
 
     def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
         """Return all ratings of these users, with further ones.

@@ -85,7 +85,7 @@ def fit(
         ratings = reading.ratings(data)
     else:
         ratings = reading.scan(data).sample_users(sample_users)
-    ratings = with_side_data(ratings, reading, users, items)
+    ratings = with_side_data(ratings, reading, users, items, new_items=True)
     what = "ratings" if ratings.has_ratings else "picks"
     with progress_bar(quiet, f"fitting {model} to {ratings.n_ratings:,} {what}"):
         try:

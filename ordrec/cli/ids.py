@@ -11,7 +11,9 @@ from ordrec.errors import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["id_of", "ids_of_file", "note_if_unknown"]
+    from ordrec.cli.reading import Reading
+
+__all__ = ["caps_of_texts", "id_of", "ids_of_file", "note_if_unknown", "rule_of_file"]
 
 
 def id_of(known: pd.Index, text: str, option: str) -> Any:
@@ -67,11 +69,92 @@ def ids_of_file(
     return found
 
 
+def rule_of_file(fitted: Any, path: Path, option: str, reading: Reading) -> Any:
+    """Return the items in a file, or, where it has columns of users and items, its pairs."""
+    import pandas as pd
+
+    from ordrec.data.ids import ids_like
+
+    lines = _rows_in(path, "item", option)
+    header = [name.strip() for name in lines[0][1]]
+    of_users = _column_of(header, "user", reading.user_col)
+    of_items = _column_of(header, "item", reading.item_col)
+    if of_users is None or of_items is None:
+        return ids_of_file(fitted.item_ids_, path, "item", option, reading.item_col)
+    pairs = {}
+    for kind, name, known in (
+        ("user", of_users, fitted.user_ids_),
+        ("item", of_items, fitted.item_ids_),
+    ):
+        pairs[kind] = ids_like(known, _texts_at(lines[1:], header.index(name), path, kind), kind)
+    return pd.DataFrame(pairs)
+
+
+def caps_of_texts(texts: list[str]) -> dict[str, int]:
+    """Return what ``--at-most genre=3`` says."""
+    from ordrec.errors import ArgumentError
+
+    caps = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if not name or not number.isdecimal():
+            raise ArgumentError(f"--at-most {text}: write it as genre=3")
+        caps[name] = int(number)
+    return caps
+
+
 def _ids_in(path: Path, kind: str, option: str, column: str | None) -> list[str]:
     """The ids in a file as they are written."""
+    from ordrec.errors import ArgumentError
+
+    lines = _rows_in(path, kind, option)
+    header = [name.strip() for name in lines[0][1]]
+    if column is not None and header.count(column) != 1:
+        raise ArgumentError(
+            f"{option}: {path} has {header.count(column) or 'no'} columns {column!r}: its first "
+            f"line is {', '.join(header)}"
+        )
+    name = _column_of(header, kind, column)
+    if name is not None:
+        at = header.index(name)
+        lines = lines[1:]
+    elif all(len(row) == 1 for _, row in lines):
+        at = 0
+    else:
+        raise ArgumentError(
+            f"{option}: {path} has no column {kind!r}, and more than one id per line: put a line "
+            f"with the names of its columns first, one of which is {kind!r}, or name the column "
+            f"with --{kind}-col"
+        )
+    if not lines:
+        raise ArgumentError(f"{option}: {path} has a header and no ids: write one per line")
+    return _texts_at(lines, at, path, kind)
+
+
+def _column_of(header: list[str], kind: str, column: str | None) -> str | None:
+    """The column of ids of a kind; None if there is none, or there are several."""
+    from ordrec.data.columns import is_usual_name
+
+    named = [kind] if kind in header else [n for n in header if is_usual_name(n, kind)]
+    if column is not None:
+        named = [name for name in header if name == column]
+    return named[0] if len(named) == 1 else None
+
+
+def _texts_at(lines: list[tuple[int, list[str]]], at: int, path: Path, kind: str) -> list[str]:
+    """What stands in one column."""
+    from ordrec.errors import DataError
+
+    short = next((line for line, row in lines if len(row) <= at or not row[at].strip()), None)
+    if short is not None:
+        raise DataError(f"{path}, line {short}: no {kind} id: fill it in, or remove the line")
+    return [row[at] for _, row in lines]
+
+
+def _rows_in(path: Path, kind: str, option: str) -> list[tuple[int, list[str]]]:
+    """The lines of a file that are not blank, with their numbers."""
     import csv
 
-    from ordrec.data.columns import is_usual_name
     from ordrec.data.formats.archives import open_source
     from ordrec.errors import ArgumentError, DataError
 
@@ -91,32 +174,7 @@ def _ids_in(path: Path, kind: str, option: str, column: str | None) -> list[str]
     lines = [(line, row) for line, row in enumerate(rows, start=1) if any(map(str.strip, row))]
     if not lines:
         raise ArgumentError(f"{option}: {path} is empty: write one {kind} id per line")
-    header = [name.strip() for name in lines[0][1]]
-    named = [kind] if kind in header else [n for n in header if is_usual_name(n, kind)]
-    if column is not None:
-        named = [name for name in header if name == column]
-        if len(named) != 1:
-            raise ArgumentError(
-                f"{option}: {path} has {len(named) or 'no'} columns {column!r}: its first line is "
-                f"{', '.join(header)}"
-            )
-    if len(named) == 1:
-        at = header.index(named[0])
-        lines = lines[1:]
-    elif all(len(row) == 1 for _, row in lines):
-        at = 0
-    else:
-        raise ArgumentError(
-            f"{option}: {path} has no column {kind!r}, and more than one id per line: put a line "
-            f"with the names of its columns first, one of which is {kind!r}, or name the column "
-            f"with --{kind}-col"
-        )
-    short = next((line for line, row in lines if len(row) <= at or not row[at].strip()), None)
-    if short is not None:
-        raise DataError(f"{path}, line {short}: no {kind} id: fill it in, or remove the line")
-    if not lines:
-        raise ArgumentError(f"{option}: {path} has a header and no ids: write one per line")
-    return [row[at] for _, row in lines]
+    return lines
 
 
 def note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordrec.cli.chosen_models import ClassOption, loaded, must_have
-from ordrec.cli.ids import id_of, ids_of_file, note_if_unknown
+from ordrec.cli.ids import caps_of_texts, id_of, ids_of_file, note_if_unknown, rule_of_file
 from ordrec.cli.options import (
     EngineOption,
     JobsOption,
@@ -26,7 +26,9 @@ from ordrec.cli.reading import USUAL, Reading, options_of_reading
 if TYPE_CHECKING:
     import pandas as pd
 
-FILE_OF_ITEMS = "A csv file with a column item, or one item id per line."
+FILE_OF_ITEMS = (
+    "A csv file with a column item, or one item id per line; with a column user as well, pairs."
+)
 
 
 @options_of_reading("user_col", "item_col")
@@ -78,6 +80,24 @@ def recommend(
             "--only", metavar="FILE", help=f"The only items that may be listed. {FILE_OF_ITEMS}"
         ),
     ] = None,
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at-most",
+            metavar="COLUMN=N",
+            help="List at most N items with the same category or label in a column of the item "
+            "table of training, such as genres=3. Can be repeated.",
+        ),
+    ] = None,
+    explore: Annotated[
+        float,
+        typer.Option(
+            "--explore",
+            metavar="SHARE",
+            help="The share of each list that is for new items, such as 0.1: those in the table "
+            "of items (fit --items) that nobody had rated.",
+        ),
+    ] = 0.0,
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
@@ -112,9 +132,11 @@ def recommend(
     options: dict[str, Any] = {}
     for name, file in (("exclude", exclude), ("only", only)):
         if file is not None:
-            options[name] = ids_of_file(
-                fitted.item_ids_, file, "item", f"--{name}", reading.item_col
-            )
+            options[name] = rule_of_file(fitted, file, f"--{name}", reading)
+    if at_most:
+        options["at_most"] = caps_of_texts(at_most)
+    if explore:
+        options["explore"] = explore
     if include_rated:
         options["include_rated"] = True
     where = engine_of(engine, scheduler)

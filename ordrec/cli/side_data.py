@@ -31,11 +31,17 @@ UsersOption = Annotated[
 
 
 def with_side_data(
-    ratings: Ratings, reading: Reading, users: Path | None, items: Path | None
+    ratings: Ratings,
+    reading: Reading,
+    users: Path | None,
+    items: Path | None,
+    *,
+    new_items: bool = False,
 ) -> Ratings:
     """Add the tables in these files to ratings, and say on standard error what they hold.
 
-    A column of ids may be called as in the table of ratings.
+    A column of ids may be called as in the table of ratings. With ``new_items``, the items that
+    nobody has rated are added.
     """
     from ordrec.data.formats.archives import prefix_errors
     from ordrec.errors import visible
@@ -46,7 +52,8 @@ def with_side_data(
             continue
         table = read_side_table(path, kind, reading)
         with prefix_errors(str(path)):
-            ratings = ratings.with_side_tables(**{f"{kind}_table": table})
+            given = {f"{kind}_table": table}
+            ratings = ratings.with_side_tables(**given, new_items=new_items and kind == "item")
         added = getattr(ratings, f"{kind}_table")
         columns = SideEncoder().fit(added).columns_
         said = [f"{name} ({use})" for name, use in columns.items()]

@@ -74,7 +74,8 @@ def update(
     if more:
         merged = _with_known_ratings(fitted, new)
         with replacing_ratings():
-            updated = fitted.fold_in(with_side_data(merged, reading, users, items))
+            merged = with_side_data(merged, reading, users, items, new_items=True)
+            updated = fitted.fold_in(merged)
     else:
         columns = {name: column.tolist() for name, column in new.items()}
         updated = fitted.update(

@@ -37,7 +37,7 @@ from ordrec.data.columns import (
 from ordrec.data.groups import Groups, RatingGroups
 from ordrec.data.ids import codes_of
 from ordrec.data.scale import Scale
-from ordrec.data.side_tables import side_table
+from ordrec.data.side_tables import extended_side_table, side_table
 from ordrec.data.times import as_seconds
 from ordrec.errors import ArgumentError, DataError
 from ordrec.runtime.notebooks import facts_html
@@ -157,6 +157,7 @@ class Ratings:
         name: str = "ratings",
         weight: str | None = None,
         count: str | None = "count",
+        new_items: bool = False,
         missing: Missing = "error",
     ) -> Ratings:
         """Make `Ratings` from a data frame, after checking it.
@@ -190,6 +191,9 @@ class Ratings:
         count : str, optional
             For a table without ratings: the column that says how often the user picked the item.
             "count" may be absent.
+        new_items : bool
+            Whether the items of ``item_table`` that nobody has rated are items of the table, too;
+            see `with_side_tables`.
         missing : {"error", "drop"}
             What to do with rows without a rating; a warning says how many are dropped.
 
@@ -213,16 +217,21 @@ class Ratings:
             if rated is not None:
                 table = table[rated]
                 folds = {fold: mask[rated] for fold, mask in (folds or {}).items()}
-        return cls.from_columns(
+        ratings = cls.from_columns(
             table,
             columns,
             scale=scale,
             duplicates=duplicates,
             user_table=user_table,
-            item_table=item_table,
+            item_table=None if new_items else item_table,
             folds=folds,
             name=name,
         )
+        if not new_items:
+            return ratings
+        if isinstance(item_table, pd.DataFrame) and columns.item in item_table:
+            item_table = item_table.rename(columns={columns.item: "item"})
+        return ratings.with_side_tables(item_table=item_table, new_items=True)
 
     @classmethod
     def from_columns(
@@ -506,12 +515,35 @@ class Ratings:
             weights=None,
         )
 
-    def with_side_tables(self, user_table: Any = None, item_table: Any = None) -> Ratings:
+    def with_side_tables(
+        self, user_table: Any = None, item_table: Any = None, *, new_items: bool = False
+    ) -> Ratings:
         """Return the same ratings with these columns of users and items, besides those they have.
 
-        The tables are what `from_frame` takes; columns of the same name are replaced.
+        Parameters
+        ----------
+        user_table, item_table : DataFrame, optional
+            As in `from_frame`; columns of the same name are replaced. An array of numbers with one
+            row per id, in the order of ``user_ids`` or ``item_ids``, becomes the column "vector".
+        new_items : bool
+            Whether the items of ``item_table`` that nobody has rated become items of the table:
+            models predict them from their columns, and `Recommender` lists them. Without, their
+            rows are left out.
+
+        Examples
+        --------
+        >>> sold = pd.DataFrame({"user": [1, 2], "item": ["tea", "tea"]})
+        >>> shop = pd.DataFrame({"item": ["tea", "soup"], "price": [3.0, 4.0]})
+        >>> sold = Ratings.from_frame(sold, rating=None)
+        >>> sold.with_side_tables(item_table=shop, new_items=True).item_ids.tolist()
+        ['tea', 'soup']
         """
         users = side_table(user_table, self.user_ids, "user", "user", self.user_table)
+        if item_table is not None and new_items:
+            item_ids, items = extended_side_table(
+                item_table, self.item_ids, "item", "item", self.item_table
+            )
+            return self._replaced(user_table=users, item_table=items, item_ids=item_ids)
         items = side_table(item_table, self.item_ids, "item", "item", self.item_table)
         return self._replaced(user_table=users, item_table=items)
 

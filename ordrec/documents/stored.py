@@ -162,7 +162,7 @@ class StoredFeatures:
             text.b,
             text.mu,
             text.smoothing,
-            text.stem,  # type: ignore[arg-type]
+            text.stem,
             text.min_documents,
             list(text.stop_list()),
             text.fields_,

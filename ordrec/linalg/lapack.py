@@ -200,7 +200,7 @@ def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -
     # one right-hand side: two triangular solves are several times faster for small n
     routine = addresses[TRSV, factor.itemsize // 8]
     _call(routine, (LOWER, NO, NO, n, factor, n, B, m))  # type: ignore[call-arg]
-    _call(routine, (LOWER, YES, NO, n, factor, n, B, m))  # type: ignore[call-arg]
+    _call(routine, (LOWER, YES, NO, n, factor, n, B, m))
 
 
 @compiled
@@ -347,14 +347,14 @@ def _subtract(A: np.ndarray, first: int, middle: int, low: int, high: int) -> No
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def factorise(A: np.ndarray, addresses: np.ndarray) -> int:  # type: ignore[misc]
+    def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
         """As above, through scipy: without compilation there are no pointers to call."""
         (potrf,) = get_lapack_funcs(("potrf",), (A,))
         factor, info = potrf(A.T, lower=1)
         A.T[:] = factor
         return info
 
-    def add_products(  # type: ignore[misc]
+    def add_products(
         n: int,
         left: np.ndarray,
         right: np.ndarray,
@@ -365,23 +365,19 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         """As above, through numpy."""
         out += left[:n].T @ right[:n]
 
-    def solve_factorised(  # type: ignore[misc]
-        factor: np.ndarray, B: np.ndarray, addresses: np.ndarray
-    ) -> None:
+    def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
         """As above, through scipy."""
         (potrs,) = get_lapack_funcs(("potrs",), (factor,))
         B.T[:] = potrs(factor.T, B.T, lower=1)[0]
 
-    def solve_rows_triangular(  # type: ignore[misc]
+    def solve_rows_triangular(
         factor: np.ndarray, B: np.ndarray, transposed: bool, addresses: np.ndarray
     ) -> None:
         """As above, through scipy."""
         (trtrs,) = get_lapack_funcs(("trtrs",), (factor,))
         B.T[:] = trtrs(factor.T, B.T, lower=1, trans=int(transposed))[0]
 
-    def inverse_diagonal_factorised(  # type: ignore[misc]
-        factor: np.ndarray, addresses: np.ndarray
-    ) -> np.ndarray:
+    def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
         """As above, through scipy."""
         (trtri,) = get_lapack_funcs(("trtri",), (factor,))
         lower = np.tril(trtri(factor.T, lower=1)[0]).astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,12 +66,12 @@ class _Lists:
     def identity(self, codes: np.ndarray) -> dict[str, Any]:
         """What the lists depend on."""
         users = pd.util.hash_array(np.asarray(self.model.user_ids_.take(codes), dtype=object))
-        allowed = checksum(self.listable.allowed.tobytes())
+        allowed = checksum(b" ".join(self.listable.identity()))
         when = "" if self.timestamp is None else f" at {self.timestamp}"
         return {
             "model": model_checksum(self.model),
             "users": checksum(users.tobytes()),
-            "options": f"{self.n} {self.listable.include_rated} {allowed}{when}",
+            "options": f"{self.n} {allowed}{when}",
         }
 
 
@@ -83,6 +83,8 @@ def recommend_all(
     exclude: Any = None,
     only: Any = None,
     include_rated: bool = False,
+    at_most: Mapping[str, int] | None = None,
+    explore: float = 0.0,
     timestamp: int | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -101,10 +103,16 @@ def recommend_all(
     users : sequence of ids, optional
         All users of the model if None. Unknown users have no list, and a warning names one of
         them; if none is known, they are refused.
-    exclude, only : sequence of item ids, optional
-        Items that must not be listed; the only ones that may.
+    exclude, only : sequence of item ids, or data frame, optional
+        Items that must not be listed; the only ones that may. A frame with columns of users and
+        items names pairs: with ``only``, a user without a pair has no list.
     include_rated : bool
         Whether items that a user has rated may be listed for that user.
+    at_most : mapping of str to int, optional
+        Columns of the item table of training, and how many items of a list may have the same
+        category or label: ``{"genre": 3}``.
+    explore : float
+        The share of each list, rounded up, that is for new items; see `Recommender.recommend`.
     timestamp : int, optional
         Time for which the lists are made, in seconds since 1970.
     out : path, optional
@@ -132,7 +140,8 @@ def recommend_all(
     """
     check_list_length(n)
     model._check_fitted()
-    lists = _Lists(model, n, model.item_filter(exclude, only, include_rated), timestamp)
+    listable = model.item_filter(exclude, only, include_rated, at_most, explore)
+    lists = _Lists(model, n, listable, timestamp)
     codes = _codes(model, users)
     width = model.block_size()
     blocks = [codes[first : first + width] for first in range(0, codes.size, width)]

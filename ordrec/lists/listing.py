@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,8 +16,15 @@ from ordrec.errors import ArgumentError
 from ordrec.lists.best import RatingOrder, best_by_rating, best_columns
 from ordrec.lists.bulk import item_columns, recommend_all
 from ordrec.lists.explanation import Explanation, Influence, explain_rating
-from ordrec.lists.filters import CELLS_AT_ONCE, ItemFilter, check_list_length, check_one_user
+from ordrec.lists.filters import (
+    CELLS_AT_ONCE,
+    ItemFilter,
+    check_list_length,
+    check_one_user,
+    taken,
+)
 from ordrec.lists.frames import predict_pairs
+from ordrec.lists.groups import ItemGroups, caps_of, within_caps
 from ordrec.models.base import IdMappedModel, codes_of
 
 __all__ = ["ListingModel", "RatingListingModel", "ids_of_codes", "similarity_by_raters"]
@@ -31,6 +38,7 @@ class ListingModel(IdMappedModel):
     """
 
     titles_: list[str] | None = None
+    item_groups_: tuple[ItemGroups, ...] = ()
     item_counts_: np.ndarray
     ordered_by: ClassVar[str]  # what `recommend` orders by
 
@@ -59,17 +67,38 @@ class ListingModel(IdMappedModel):
         """
 
     def item_filter(
-        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+        self,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        at_most: Mapping[str, int] | None = None,
+        explore: float = 0.0,
     ) -> ItemFilter:
-        """Return which items may be listed: those with ratings; see `recommend`."""
-        rated = self._rated_items()
+        """Return which items may be listed: those with scores; see `recommend`."""
+        new = self._new_items()
+        if not 0 <= explore <= 1:
+            raise ArgumentError(
+                f"explore must lie between 0 and 1, got {explore}", parameter="explore"
+            )
+        if explore and not new.any():
+            raise ArgumentError(
+                f"explore={explore:g}: this {type(self).__name__} has no new items to list: fit a "
+                "Recommender to ratings whose item table has items without ratings",
+                parameter="explore",
+            )
         return ItemFilter.of(
-            self.item_ids_, rated, exclude=exclude, only=only, include_rated=include_rated
-        )
+            self.item_ids_, self._listable_items(), exclude=exclude, only=only,
+            include_rated=include_rated, user_ids=self.user_ids_,
+            caps=caps_of(at_most, self.item_groups_), new=new, explore=explore,
+        )  # fmt: skip
 
-    def _rated_items(self) -> np.ndarray:
-        """Which items somebody has rated."""
-        return self.item_counts_ > 0
+    def _listable_items(self) -> np.ndarray:
+        """Which items may be listed at all: those with ratings, and new ones that have scores."""
+        return (self.item_counts_ > 0) | self._new_items()
+
+    def _new_items(self) -> np.ndarray:
+        """Which items without ratings the model can list."""
+        return np.zeros(len(self.item_ids_), dtype=np.bool_)
 
     @abstractmethod
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +116,8 @@ class ListingModel(IdMappedModel):
         exclude: Any = None,
         only: Any = None,
         include_rated: bool = False,
+        at_most: Mapping[str, int] | None = None,
+        explore: float = 0.0,
     ) -> pd.DataFrame:
         """List the n best items for a user.
 
@@ -96,10 +127,18 @@ class ListingModel(IdMappedModel):
             An unknown user gets the list of one without ratings.
         n : int
             The list is shorter if there are not as many items to choose from.
-        exclude, only : sequence of item ids, optional
-            Items that must not be listed; the only ones that may.
+        exclude, only : sequence of item ids, or data frame, optional
+            Items that must not be listed; the only ones that may. A frame with columns of users
+            and items names pairs: with ``only``, a user without a pair has no list.
         include_rated : bool
             Whether items that the user has rated may be listed.
+        at_most : mapping of str to int, optional
+            Columns of the item table of training, and how many items of a list may have the same
+            category or label: ``{"genre": 3}``.
+        explore : float
+            The share of the list, rounded up, that is for new items, as far as there are any:
+            items of the item table of training that have no ratings. They are also listed where
+            their score is high enough.
 
         Returns
         -------
@@ -109,7 +148,9 @@ class ListingModel(IdMappedModel):
             next picks (see `ChoiceMixture`). Its ``attrs["ordered_by"]`` says what the score is.
         """
         self._check_fitted()
-        return self._list_of(user, n, self.item_filter(exclude, only, include_rated))
+        return self._list_of(
+            user, n, self.item_filter(exclude, only, include_rated, at_most, explore)
+        )
 
     def _list_of(
         self, user: Any, n: int, listable: ItemFilter, ordered_by: str = "", **options: Any
@@ -132,14 +173,17 @@ class ListingModel(IdMappedModel):
         exclude: Any = None,
         only: Any = None,
         include_rated: bool = False,
+        at_most: Mapping[str, int] | None = None,
+        explore: float = 0.0,
         **options: Any,
     ) -> pd.DataFrame | Path:
         """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
 
         ``timestamp``, ``out``, ``overwrite``, ``engine``, ``n_jobs``, ``progress`` are passed on.
         """
-        filters = {"exclude": exclude, "only": only, "include_rated": include_rated}
-        return recommend_all(self, n, users, **filters, **options)
+        filters: dict[str, Any] = {"exclude": exclude, "only": only, "at_most": at_most}
+        filters["explore"] = explore
+        return recommend_all(self, n, users, include_rated=include_rated, **filters, **options)
 
     def _titles_by_id(self) -> dict[Any, str] | None:
         """What the items are called."""
@@ -171,7 +215,7 @@ class RatingListingModel(ListingModel):
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """Return distributions, one row per pair and one column per scale value, ascending."""
 
-    def _rated_items(self) -> np.ndarray:
+    def _listable_items(self) -> np.ndarray:
         return self.known_ratings().item_counts > 0
 
     def _influence(self) -> Influence | None:
@@ -196,6 +240,7 @@ class RatingListingModel(ListingModel):
         exclude: Any = None,
         only: Any = None,
         include_rated: bool = False,
+        at_most: Mapping[str, int] | None = None,
         timestamp: int | None = None,
     ) -> pd.DataFrame:
         """List the n items that a user will rate best, of those that they have not rated.
@@ -218,10 +263,14 @@ class RatingListingModel(ListingModel):
         quantile : float
         candidates : "all" or array-like of item ids
             Items to choose from: all that have a rating, or the given ones.
-        exclude, only : sequence of item ids, optional
-            Items that must not be listed; the only ones that may.
+        exclude, only : sequence of item ids, or data frame, optional
+            Items that must not be listed; the only ones that may. A frame with columns of users
+            and items names pairs: with ``only``, a user without a pair has no list.
         include_rated : bool
             Whether items that the user has rated may be listed.
+        at_most : mapping of str to int, optional
+            Columns of the item table of training, and how many items of a list may have the same
+            category or label: ``{"genre": 3}``.
         timestamp : int, optional
             Time at which the ratings would be given, in seconds since 1970.
 
@@ -236,9 +285,12 @@ class RatingListingModel(ListingModel):
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
         if isinstance(candidates, str):
             _check_candidates(candidates)
-            listable = self.item_filter(**filters)
+            listable = self.item_filter(**filters, at_most=at_most)
         else:
-            listable = ItemFilter.among(self.item_ids_, candidates, **filters)
+            listable = ItemFilter.among(
+                self.item_ids_, candidates, **filters, user_ids=self.user_ids_,
+                caps=caps_of(at_most, self.item_groups_),
+            )  # fmt: skip
         return self._list_of(user, n, listable, by, timestamp=timestamp, order=order)
 
     def block_size(self) -> int:
@@ -256,7 +308,7 @@ class RatingListingModel(ListingModel):
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return lists by ``order``, the expected rating by default; see `ListingModel.lists`."""
         order = order or RatingOrder()
-        mask = np.tile(listable.allowed, (codes.size, 1))
+        mask = listable.pairs_allowed(codes) & listable.allowed
         if not listable.include_rated:
             for row in np.flatnonzero(codes >= 0):
                 mask[row, self.history_of(self.user_ids_[codes[row]])[0]] = False
@@ -265,7 +317,12 @@ class RatingListingModel(ListingModel):
         if items.size:
             users = ids_of_codes(self.user_ids_, np.repeat(codes, items.size))
             p = self._proba_at(timestamp)(users, self.item_ids_.take(np.tile(items, codes.size)))
-        best, columns = best_by_rating(p, mask[:, items], self.scale_, n, order)
+        length = len(self.item_ids_) if listable.caps else n
+        best, columns = best_by_rating(p, mask[:, items], self.scale_, length, order)
+        if listable.caps and items.size:
+            places = within_caps(np.where(best >= 0, items[best], -1), listable.caps, n)
+            best = taken(best, places)
+            columns = {name: taken(values, places) for name, values in columns.items()}
         return np.where(best >= 0, items[best], -1) if items.size else best, columns
 
     # ---- similar items, explanations and tables -------------------------------------------

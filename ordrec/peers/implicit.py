@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.lists.best import best_columns, pair_scores
+from ordrec.lists.best import pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
 from ordrec.models.base import codes_of, fits
@@ -115,8 +115,10 @@ class ImplicitModel(ListingModel):
         """Return lists by score; see `ListingModel.lists`."""
         scores = self._rows(codes)[:, :-1]
         rated = self._rated[np.maximum(codes, 0)]
-        listable.hide(scores, sparse.csr_array(sparse.diags_array((codes >= 0) * 1.0) @ rated))
-        best = best_columns(scores, n)
+        listable.hide(
+            scores, sparse.csr_array(sparse.diags_array((codes >= 0) * 1.0) @ rated), codes
+        )
+        best = listable.best(scores, n)
         return best, {"score": np.take_along_axis(scores, np.maximum(best, 0), axis=1)}
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.explanation import Influence
+from ordrec.lists.groups import ItemGroups
 from ordrec.lists.listing import RatingListingModel
 from ordrec.models.base import IDENTITY, drop_weights, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
@@ -24,7 +25,7 @@ from ordrec.rating.presets import chosen_preset
 from ordrec.rating.process.fit import Plan
 from ordrec.rating.process.model import ProcessPredictor
 from ordrec.runtime.progress import progress, report
-from ordrec.storage.schema import Member, Numbers, Optional, Text, Texts
+from ordrec.storage.schema import Member, Numbers, Optional, Parts, Text, Texts
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
@@ -124,7 +125,8 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         "pool_weights_": Numbers(2, low=0.0, high=LIMIT),
         "titles_": Optional(Texts("items")),
         "process_model_": Optional(Member(ProcessPredictor)),
-        "factors_": Member(OrdinalFactors, *IDENTITY, "titles_"),
+        "item_groups_": Parts(ItemGroups),
+        "factors_": Member(OrdinalFactors, *IDENTITY, "titles_", "item_groups_"),
     }
 
     preset: Literal["auto", "full", "fast", "large"] = "auto"
@@ -174,7 +176,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
             self._report(3, chosen)
             self.process_model_ = process.follow(plan, unweighted)
         self.side_columns_ = self.factors_.side_columns_
-        self.titles_ = self.factors_.titles_
+        self.titles_, self.item_groups_ = self.factors_.titles_, self.factors_.item_groups_
         return self
 
     def _process(self) -> ProcessPredictor:
@@ -305,7 +307,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         if factors is not None:
             model.factors_ = factors
             model.user_ids_, model.item_ids_ = factors.user_ids_, factors.item_ids_
-            model.titles_ = factors.titles_
+            model.titles_, model.item_groups_ = factors.titles_, factors.item_groups_
         return model
 
     # ---- files ---------------------------------------------------------------------------
@@ -351,8 +353,10 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         self._check_fitted()
         return self.factors_.history_of(user)
 
-    def _rated_items(self) -> np.ndarray:
-        return super()._rated_items() if self.factors_ is None else self.factors_._rated_items()
+    def _listable_items(self) -> np.ndarray:
+        return (
+            super()._listable_items() if self.factors_ is None else self.factors_._listable_items()
+        )
 
     def _influence(self) -> Influence | None:
         return self.factors_._influence()

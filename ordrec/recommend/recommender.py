@@ -14,6 +14,7 @@ choice model has learnt from ratings too, and knows part of it.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,9 +30,9 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.best import ORDERS, RatingOrder, best_columns, pair_scores
 from ordrec.lists.explanation import Explanation, explain_rating
-from ordrec.lists.filters import ItemFilter, check_list_length
+from ordrec.lists.filters import ItemFilter, check_list_length, taken
 from ordrec.lists.listing import RatingListingModel, ids_of_codes
-from ordrec.lists.titles import item_titles
+from ordrec.lists.titles import item_titles, with_new_titles
 from ordrec.models.base import codes_of, fits, folds_in, replacing_ratings
 from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.registry import make_model
@@ -267,7 +268,7 @@ class Recommender(RatingListingModel, DistributionModel):
     def _score_block(self, codes: np.ndarray) -> np.ndarray:
         scores = self.choice_.score_users(codes)
         hidden = scores.copy()
-        ItemFilter(self.choice_.item_counts_ > 0).hide(hidden, self.choice_.history_rows(codes))
+        ItemFilter(self.choice_._listable_items()).hide(hidden, self.choice_.history_rows(codes))
         best = best_columns(hidden, self.n_candidates)
         score, _ = self._with_taste(codes, best, hidden)
         rows, places = np.nonzero(best >= 0)
@@ -322,6 +323,8 @@ class Recommender(RatingListingModel, DistributionModel):
         exclude: Any = None,
         only: Any = None,
         include_rated: bool = False,
+        at_most: Mapping[str, int] | None = None,
+        explore: float = 0.0,
         timestamp: int | None = None,
     ) -> pd.DataFrame:
         """List the n best items for a user.
@@ -344,10 +347,18 @@ class Recommender(RatingListingModel, DistributionModel):
             pick (for orders by rating), or the given ones.
         n_candidates : int
             Number of candidates for "likely".
-        exclude, only : sequence of item ids, optional
-            Items that must not be listed; the only ones that may.
+        exclude, only : sequence of item ids, or data frame, optional
+            Items that must not be listed; the only ones that may. A frame with columns of users
+            and items names pairs: with ``only``, a user without a pair has no list.
         include_rated : bool
             Whether items that the user has rated may be listed.
+        at_most : mapping of str to int, optional
+            Columns of the item table of training, and how many items of a list may have the same
+            category or label: ``{"genre": 3}``.
+        explore : float
+            For "recommended": the share of the list, rounded up, that is for new items, as far as
+            there are any: items of the item table of training that have no ratings. They are also
+            listed where their score is high enough.
         timestamp : int, optional
             Time at which the ratings would be given, in seconds since 1970.
 
@@ -367,14 +378,19 @@ class Recommender(RatingListingModel, DistributionModel):
                 f'candidates must be "all", "likely" or item ids, got {candidates!r}'
             )
         if by == "recommended":
+            listable = self.item_filter(exclude, only, include_rated, at_most, explore)
             if not isinstance(candidates, str):
-                chosen = pd.Index(candidates)
-                only = chosen if only is None else chosen.intersection(pd.Index(only))
-            listable = self.item_filter(exclude, only, include_rated)
+                among = self.item_filter(only=candidates).allowed
+                listable = replace(listable, allowed=listable.allowed & among)
             return self._list_of(user, n, listable, timestamp=timestamp)
+        if explore:
+            raise ArgumentError(
+                f'explore={explore:g} is for by="recommended", got by={by!r}', parameter="explore"
+            )
         if by not in ORDERS:
             raise ArgumentError(f"by must be one of recommended, {', '.join(ORDERS)}, got {by!r}")
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
+        filters["at_most"] = at_most
         if isinstance(candidates, str) and candidates == "likely":
             candidates = self.choice_.recommend(user, n_candidates, **filters)["item"]
         recommend = self.rating_.recommend if self._lists_by_rating() else super().recommend
@@ -388,10 +404,18 @@ class Recommender(RatingListingModel, DistributionModel):
         return self.choice_.block_size()
 
     def item_filter(
-        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+        self,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        at_most: Mapping[str, int] | None = None,
+        explore: float = 0.0,
     ) -> ItemFilter:
         """Return which items may be listed; see `recommend`."""
-        return self.choice_.item_filter(exclude, only, include_rated)
+        return self.choice_.item_filter(exclude, only, include_rated, at_most, explore)
+
+    def _new_items(self) -> np.ndarray:
+        return self.choice_._new_items()
 
     def lists(
         self,
@@ -407,20 +431,24 @@ class Recommender(RatingListingModel, DistributionModel):
             return super().lists(codes, n, listable, timestamp=timestamp, order=order)
         scores = self.choice_.score_users(codes)
         history = self.choice_.history_rows(codes)
-        listable.hide(scores, history)
-        candidates = best_columns(scores, max(n, self.n_candidates))
+        listable.hide(scores, history, codes)
+        candidates = listable.candidates(scores, n, self.n_candidates)
         final, taste = self._with_taste(codes, candidates, scores, timestamp)
-        places = np.argsort(-final, axis=1, kind="stable")[:, :n]
-        best = np.take_along_axis(candidates, places, axis=1)
+        places = np.argsort(-final, axis=1, kind="stable")
+        if listable.is_plain:
+            places = places[:, :n]
+        else:
+            places = taken(places, listable.chosen(taken(candidates, places), n))
+        best = taken(candidates, places)
         picked = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         columns = {
-            "score": np.take_along_axis(final, places, axis=1),
+            "score": taken(final, places),
             "p_pick": self.calibration_.p_pick(picked, np.diff(history.indptr)),
         }
         if taste is not None:
-            columns["expected"] = np.take_along_axis(taste.expected, places, axis=1)
+            columns["expected"] = taken(taste.expected, places)
             if taste.p_like is not None:
-                columns["p_like"] = np.take_along_axis(taste.p_like, places, axis=1)
+                columns["p_like"] = taken(taste.p_like, places)
         return best, columns
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
@@ -501,13 +529,17 @@ class Recommender(RatingListingModel, DistributionModel):
         """Return a recommender that also knows the users of these ratings.
 
         The ratings of a known user are replaced by these. Nothing else changes. Ratings are read by
-        value on the model's scale.
+        value on the model's scale. New items in their item table can be listed if there were new
+        items in training, too.
         """
         self._check_fitted()
         ratings = ratings.on_scale(self.scale_)
         model = copy.copy(self)
         model.choice_ = self.choice_.fold_in(ratings)
-        model.user_ids_ = model.choice_.user_ids_
+        model.user_ids_, model.item_ids_ = model.choice_.user_ids_, model.choice_.item_ids_
+        new = model.item_ids_[len(self.item_ids_) :]
+        if len(new):
+            model.titles_ = with_new_titles(self.titles_, self.item_ids_, ratings.item_table, new)
         if self.rating_ is not None:
             model.rating_ = self._folding_rating_model().fold_in(ratings)
         return model
@@ -527,7 +559,8 @@ class Recommender(RatingListingModel, DistributionModel):
         ----------
         user, item : id, or sequence of ids
             New users are added; new items are added to the rating model if it can take them in,
-            but not to the choice model, so that they are listed by rating alone.
+            but not to the choice model, so that they are listed by rating alone. `fold_in` of
+            ratings with an item table adds them to both.
         rating : float or sequence of floats, optional
             None for a model of picks.
         timestamp : int or sequence of int, optional

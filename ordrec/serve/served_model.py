@@ -202,7 +202,7 @@ class ServedModel:
         return self._model.fold_in(Ratings.from_frame(frame, scale=scale))
 
     def _listed(
-        self, model: Any, user: Any, n: int, filters: dict[str, list[Any]] | None = None
+        self, model: Any, user: Any, n: int, filters: dict[str, Any] | None = None
     ) -> tuple[list[dict[str, Any]], str]:
         """Items for a user, best first, and what they are ordered by."""
         filters = filters or {}

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.features.side.blocks import WIDTH, NumberBlock
 from ordrec.features.side.columns import as_numbers, infer_kind
@@ -274,6 +275,100 @@ def test_damaged_state_is_refused(damage):
     damage(arrays, state)
     with pytest.raises(ModelFileError):
         SideEncoder.read_from(Reader(arrays, state, KINDS))
+
+
+# ---- vectors -----------------------------------------------------------------------------------
+
+
+def embeddings(n: int = 40, size: int = 12) -> np.ndarray:
+    return np.random.default_rng(5).normal(1.0, 1.0, (n, size))
+
+
+def test_vectors_are_columns_sequences_or_an_array():
+    rows, ids = embeddings(), [f"i{k}" for k in range(40)]
+    cells = pd.DataFrame({"emb": list(rows)}, index=ids)
+    numbered = pd.DataFrame(rows, index=ids, columns=[f"emb_{k}" for k in range(12)])
+    one, many = SideEncoder().fit(cells), SideEncoder().fit(numbered)
+    assert one.used_ == {"emb": "vector"}
+    assert set(many.used_.values()) == {"vector"}
+    assert list(many.blocks(numbered)) == ["emb_0..emb_11"]
+    expected = one.blocks(cells)["emb"]
+    np.testing.assert_allclose(many.blocks(numbered)["emb_0..emb_11"], expected, atol=1e-12)
+    table = side_table(rows, pd.Index(ids), "item", "item")
+    np.testing.assert_array_equal(SideEncoder().fit(table).blocks(table)["vector"], expected)
+
+
+def test_products_of_vectors_are_cosines_of_directions_from_the_mean():
+    rows = embeddings()
+    table = pd.DataFrame({"emb": rows.tolist()})
+    found = SideEncoder().fit(table).blocks(table)["emb"]
+    left = rows - rows.mean(axis=0)
+    left /= np.linalg.norm(left, axis=1, keepdims=True)
+    np.testing.assert_allclose(found @ found.T, left @ left.T, atol=1e-9)  # 12 numbers, all kept
+
+
+def test_a_missing_vector_is_a_row_of_zeros_and_a_gap_in_one_counts_as_the_mean():
+    rows = embeddings()
+    table = pd.DataFrame({"emb": [None, *rows[1:]]})
+    assert (SideEncoder().fit(table).blocks(table)["emb"][0] == 0).all()
+    gappy = pd.DataFrame(rows, columns=[f"e{k}" for k in range(12)])
+    gappy.loc[3, "e4"] = np.nan
+    filled = gappy.fillna(gappy.mean())
+    encoder = SideEncoder().fit(gappy)
+    np.testing.assert_allclose(
+        encoder.blocks(gappy)["e0..e11"][3], SideEncoder().fit(filled).blocks(filled)["e0..e11"][3],
+        atol=1e-9,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ([1.0, 2.0], "vector 'emb' of 'i3' has 2 numbers, not 12 as that of 'i0'"),
+        ([1.0, np.nan] * 6, "vector 'emb' of 'i3' holds something that is no number"),
+        ("text", "'emb' of 'i3' is 'text', not a vector"),
+    ],
+)
+def test_what_is_no_vector_is_refused_with_its_id(cell, words: str):
+    cells = list(embeddings())
+    cells[3] = cell
+    table = pd.DataFrame({"emb": cells}, index=[f"i{k}" for k in range(40)])
+    with pytest.raises(DataError, match=words):
+        SideEncoder({"emb": "vector"}).fit(table)
+
+
+def test_new_vectors_must_have_the_length_of_those_in_training():
+    encoder = SideEncoder().fit(pd.DataFrame({"emb": list(embeddings())}))
+    with pytest.raises(DataError, match="has 5 numbers, not 12 in training"):
+        encoder.blocks(pd.DataFrame({"emb": [np.ones(5)]}))
+    assert encoder.blocks(pd.DataFrame({"price": [1.0]}))["emb"].shape == (1, 12)
+
+
+def test_an_array_of_another_length_is_refused():
+    with pytest.raises(ArgumentError, match="one row per item, 3 of them"):
+        side_table(np.ones((4, 2)), pd.Index([1, 2, 3]), "item", "item")
+
+
+def test_numbered_ratings_and_lists_of_numbers_are_no_vectors():
+    table = pd.DataFrame({f"q{k}": np.arange(40) % (7 + k) for k in range(9)})
+    assert "vector" not in SideEncoder().fit(table).used_.values()
+    genres = pd.Series([[1, 3], [2], [3, 1]] * 5, name="genres")
+    assert infer_kind(genres)[0] == "labels"
+
+
+def test_vectors_are_stored(tmp_path):
+    from ordrec import load, save
+    from ordrec.data import Ratings
+    from ordrec.recommend import OrdinalFactors
+
+    cells = np.arange(400)
+    frame = pd.DataFrame({"user": cells % 23, "item": cells % 40, "rating": cells % 5 + 1})
+    ratings = Ratings.from_frame(frame).with_side_tables(item_table=embeddings())
+    model = OrdinalFactors(n_factors=2, max_iter=3).fit(ratings)
+    assert model.side_columns_["item"] == {"vector": "vector"}
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict([1, 2], [3, 4]), model.predict([1, 2], [3, 4]))
 
 
 @pytest.mark.parametrize(

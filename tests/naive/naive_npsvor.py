@@ -22,7 +22,7 @@ def primal_by_qp(
         loss += cp.sum(cp.multiply(C2[above], cp.pos(1 - t[above])))
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w) + loss))
     problem.solve(solver=cp.CLARABEL)
-    return float(problem.value), np.asarray(t.value)
+    return float(problem.objective.value), np.asarray(t.value)  # no lower than the optimum
 
 
 def admm_by_loops(

@@ -56,6 +56,13 @@ def test_many_items() -> None:
     assert "50 items with weights" in said
 
 
+def test_items_that_nobody_has_rated() -> None:
+    said = printed("bench_cold_items.py").splitlines()
+    recall = {line.split()[-4]: float(line.split()[-3]) for line in said if " NaN" in line}
+    assert 0 < recall["random"] < recall["popular"] <= 1
+    assert any("new items" in line for line in said)
+
+
 def test_measures_are_those_of_ir_measures(measures) -> None:
     ratings = synthetic_ratings(40, 60, n_ratings=1200, seed=4)
     test = np.random.default_rng(0).random(ratings.n_ratings) < 0.4

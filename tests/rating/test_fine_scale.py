@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +22,7 @@ from ordrec.evaluation import HoldOut, StrongGeneralisation, evaluate, measure_f
 from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.metrics.measure_types import graded
 from ordrec.evaluation.metrics.outcome import Outcome
-from ordrec.recommend import EASE, BiasModel, Recommender, make_model
+from ordrec.recommend import EASE, BiasModel, GlobalMean, Recommender, make_model
 
 MODELS = [
     "mean", "histogram", "bias", "item-knn", "factors", "predictor-fast", "per-user-logistic",
@@ -187,3 +190,41 @@ def test_the_note_is_one_line_on_standard_error(frame, tmp_path):
     (line,) = done.stderr.splitlines()
     assert line.startswith("ordrec: ")
     assert "were put into 10 bins" in line
+
+
+@dataclass(eq=False)
+class Recorder(GlobalMean):
+    """Remembers what it was fitted to."""
+
+    seen: ClassVar[list[Ratings]] = []
+
+    def fit(self, ratings: Ratings) -> Recorder:
+        self.seen.append(ratings)
+        return super().fit(ratings)
+
+
+def test_other_test_ratings_do_not_change_what_models_are_trained_on() -> None:
+    """The bins are cut in the training part; once they were cut in all ratings."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"user": np.arange(600) % 30, "item": np.arange(600) // 30, "rating": rng.random(600)}
+    )
+    Recorder.seen.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # says that there are bins
+        evaluate(Ratings.from_frame(frame), {"m": Recorder()}, metrics=["mae"], split="holdout:0.3")
+        train = Recorder.seen[-1]
+        pairs = {*zip(train.users.tolist(), train.items.tolist(), strict=True)}
+        rows = zip(frame["user"], frame["item"], strict=True)
+        inside = np.array([pair in pairs for pair in rows])
+        assert 0 < inside.sum() < 600
+        # all test ratings but the ends, which say how far the scale reaches, become others
+        ends = frame["rating"].isin([frame["rating"].min(), frame["rating"].max()])
+        changed = ~inside & ~ends
+        frame.loc[changed, "rating"] = 0.4 + frame.loc[changed, "rating"] / 4
+        evaluate(Ratings.from_frame(frame), {"m": Recorder()}, metrics=["mae"], split="holdout:0.3")
+    again = Recorder.seen[-1]
+    np.testing.assert_array_equal(again.users, train.users)
+    np.testing.assert_array_equal(again.levels, train.levels)
+    np.testing.assert_allclose(again.scale.edges, train.scale.edges)
+    np.testing.assert_allclose(again.scale.values, train.scale.values)

@@ -61,8 +61,8 @@ def test_methods_have_the_same_parameters(name: str) -> None:
         [(each.name, each.kind, each.default) for each in signature.parameters.values()]
         for signature in (inspect.signature(getattr(type(m), name)) for m in MODELS.values())
     ]
-    if name == "recommend":  # only a recommender knows what is likely, and orders by it
-        own = [each for each in taken[2] if each[0] not in ("by", "n_candidates")]
+    if name == "recommend":  # only a recommender knows what is likely, orders by it, and explores
+        own = [each for each in taken[2] if each[0] not in ("by", "n_candidates", "explore")]
         for of_rating_model in taken[:2]:
             assert [each for each in of_rating_model if each[0] != "by"] == own
         defaults = [{each[0]: each[2] for each in each_model} for each_model in taken]

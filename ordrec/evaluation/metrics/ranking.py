@@ -88,7 +88,7 @@ def by_place(segment_values: Callable[..., np.ndarray]) -> PlaceMetric:
     )
     metric: Any = by_group(of_scores)
     metric.of_places = by_group(segment_values)
-    return metric  # type: ignore[no-any-return]
+    return metric
 
 
 @by_place

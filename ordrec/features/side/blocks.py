@@ -1,8 +1,8 @@
-"""Features of one column of a side table: smooth ones of numbers, weighted counts of words.
+"""Features of a column of a side table: smooth ones of numbers, counts of words, directions.
 
 The products of two rows of a block are a kernel with ones on the diagonal, or nearly so: for
-numbers the Gaussian ``exp(-(a - b)^2 / (2 width^2))``, for words the cosine. A row whose value is
-missing, or has no known word, is zero.
+numbers the Gaussian ``exp(-(a - b)^2 / (2 width^2))``, for words and vectors the cosine. A row
+whose value is missing, or has no known word, is zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ordrec.errors import ModelFileError
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.storage.schema import Array, Flag, Number, Optional, Texts
 
-__all__ = ["NumberBlock", "WordBlock"]
+__all__ = ["NumberBlock", "VectorBlock", "WordBlock"]
 
 TAIL = 0.005  # share of the values on either end that is moved to the border
 WIDTH = 0.65  # of the Gaussian, in standard deviations
@@ -30,6 +30,7 @@ MOST_WORDS = 100  # columns of a block of words; more labels, and all text, are 
 MOST_TEXT_WORDS = 20_000
 PROJECTED = 32
 POWER_STEPS = 5
+LARGEST_VALUE = 1e100  # in a vector
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,58 @@ class WordBlock:
         """Check that there are words."""
         if not self.words:
             raise ModelFileError("a side column holds no words")
+
+
+@dataclass(frozen=True)
+class VectorBlock:
+    """Vectors of one length: their directions from the mean, along the leading components.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_numbers,)
+    projection : ndarray of shape (n_numbers, n_columns)
+        The leading right singular vectors of the directions; a projected row is scaled to unit
+        length, too.
+    """
+
+    stored: ClassVar = {
+        "mean": Array("numbers", low=-LARGEST_VALUE, high=LARGEST_VALUE),
+        "projection": Array("numbers", "columns", low=-1.0 - 1e-6, high=1.0 + 1e-6),
+    }
+
+    mean: np.ndarray
+    projection: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> VectorBlock | None:
+        """The block of vectors, one per row, NaN where missing; None if all are the same."""
+        there = np.isfinite(values)
+        known = np.where(there, values, 0.0)
+        mean = known.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        left = np.where(there, values - mean, 0.0)
+        if not np.abs(left).max(initial=0.0) > 1e-9 * np.abs(known).max(initial=0.0):
+            return None
+        return cls(mean, _leading(_of_unit_length(left)))
+
+    def rows(self, values: np.ndarray) -> np.ndarray:
+        """Features of vectors; a number that is missing in one counts as the mean."""
+        if values.shape[1] == 0:  # nothing is known in the whole table
+            return np.zeros((len(values), self.projection.shape[1]))
+        left = np.where(np.isfinite(values), values - self.mean, 0.0)
+        return _of_unit_length(_of_unit_length(left) @ self.projection)
+
+    def check_stored(self) -> None:
+        """Check that there are components."""
+        if 0 in self.projection.shape:
+            raise ModelFileError("a side column of vectors has no components")
+
+
+def _of_unit_length(rows: np.ndarray) -> np.ndarray:
+    """Rows divided by their length; rows of length 0 as they are."""
+    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    rows = rows / np.where(largest > 0, largest, 1.0)  # squares must stay finite
+    length = np.sqrt(np.einsum("nk,nk->n", rows, rows))[:, None]
+    return rows / np.where(length > 0, length, 1.0)
 
 
 def _counter(is_text: bool, **options: Any) -> Any:

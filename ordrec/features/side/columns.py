@@ -1,8 +1,9 @@
-"""What the columns of a side table hold: numbers, categories, labels, text, or nothing of use."""
+"""What the columns of a side table hold: numbers, categories, labels, text, vectors, or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from datetime import date
 from numbers import Number
 from typing import Any
@@ -10,17 +11,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordrec.data.columns import shown
+from ordrec.errors import DataError
+
 __all__ = [
     "KINDS",
     "as_numbers",
+    "as_vectors",
     "infer_kind",
     "is_missing",
     "labels_of",
+    "numbered_columns",
     "separator_of",
     "text_of",
 ]
 
-KINDS = ("numeric", "categorical", "labels", "text", "ignore")
+KINDS = ("numeric", "categorical", "labels", "text", "vector", "ignore")
 LOOKED_AT = 20_000  # rows, evenly spaced, are enough to see what a column holds
 FEW_VALUES = 5  # up to this many different numbers are categories, not points on a line
 TEXT_WORDS = 8.0  # on average, from which on strings are text
@@ -28,6 +34,7 @@ COMMON = 3  # rows that have a value, from which on it is common
 COMMON_SHARE = 0.5  # of the rows must have a common value, or the column says who, not what
 PARTS_PER_LABEL = 3.0  # occurrences of a label, on average, for "," or ";" to separate labels
 NUMBERING = 1.2  # times the number of rows: whole numbers from 0 or 1 up to it number the rows
+LEAST_NUMBERED = 8  # columns emb_0, emb_1, ..., from which on they are one vector
 SEPARATORS = "|;,"
 LARGEST = 1e100  # magnitude of a number: squares must stay finite
 SECONDS_PER_YEAR = 365.25 * 86_400
@@ -50,7 +57,7 @@ def infer_kind(values: pd.Series) -> tuple[str, str]:
     if isinstance(known.dtype, pd.CategoricalDtype):
         return "categorical", ""
     if known.dtype == object and any(map(_is_list, known)):
-        return "labels", ""
+        return ("vector" if _are_vectors(known) else "labels"), ""
     numbers = as_numbers(known)
     if np.isfinite(numbers).all():
         return _kind_of_numbers(numbers, len(values), str(values.name))
@@ -137,6 +144,100 @@ def text_of(value: Any) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple | set | np.ndarray)
+
+
+def _are_vectors(cells: Iterable[Any]) -> bool:
+    """Whether cells are sequences of two or more numbers, some of which are fractions."""
+    fractions = False
+    for cell in cells:
+        if not isinstance(cell, list | tuple | np.ndarray) or len(cell) < 2:
+            return False
+        numbers = [entry for entry in cell if isinstance(entry, float | np.floating)]
+        if any(isinstance(entry, str) for entry in cell):
+            return False
+        fractions = fractions or bool(numbers)
+    return fractions
+
+
+def as_vectors(values: pd.Series, size: int | None = None) -> np.ndarray:
+    """The sequences of numbers in a column as rows; NaN where there is none.
+
+    Parameters
+    ----------
+    values : Series
+        Indexed by id. Missing values are null.
+    size : int, optional
+        How many numbers there must be in each; by default as many as in the first.
+
+    Raises
+    ------
+    DataError
+        Naming the id whose vector has another length, or a value that is no number.
+
+    Examples
+    --------
+    >>> as_vectors(pd.Series([[1.0, 2.5], None], index=["tea", "soup"]))
+    array([[1. , 2.5],
+           [nan, nan]])
+    """
+    rows: dict[int, np.ndarray] = {}
+    like = "in training" if size is not None else ""
+    for place, (key, cell) in enumerate(zip(values.index, values, strict=True)):
+        if not _is_list(cell):
+            if cell is None or cell is pd.NA or cell != cell:
+                continue
+            raise DataError(
+                f"side table: {values.name!r} of {shown(key)} is {shown(cell)}, not a vector: "
+                "give a sequence of numbers, or nothing"
+            )
+        try:
+            vector = np.asarray(cell, dtype=np.float64)
+        except (TypeError, ValueError):
+            vector = np.full(len(cell), np.nan)
+        if vector.ndim != 1 or not (np.abs(vector) <= LARGEST).all():
+            raise DataError(
+                f"side table: the vector {values.name!r} of {shown(key)} holds something that is "
+                "no number: fill it in, or leave the whole vector out"
+            )
+        if size is None:
+            size, like = vector.size, f"as that of {shown(key)}"
+        if vector.size != size:
+            raise DataError(
+                f"side table: the vector {values.name!r} of {shown(key)} has {vector.size} "
+                f"numbers, not {size} {like}: all must have the same length"
+            )
+        rows[place] = vector
+    result = np.full((len(values), size or 0), np.nan)
+    for place, vector in rows.items():
+        result[place] = vector
+    return result
+
+
+def numbered_columns(kinds: Mapping[str, str]) -> list[list[str]]:
+    """Groups of numeric columns that are numbered without gaps, as ``emb_0`` to ``emb_383``.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        The kind of each column.
+
+    Examples
+    --------
+    >>> numbered_columns({"year": "numeric"} | {f"emb_{k}": "numeric" for k in range(8)})[0][-1]
+    'emb_7'
+    """
+    stems: dict[str, dict[int, str]] = {}
+    for name, kind in kinds.items():
+        found = re.fullmatch(r"(.*?\D)(\d{1,6})", name)
+        if found and kind == "numeric":
+            stems.setdefault(found[1], {})[int(found[2])] = name
+    groups = []
+    for members in stems.values():
+        numbers = sorted(members)
+        whole = numbers[-1] - numbers[0] + 1 == len(numbers) and numbers[0] in (0, 1)
+        if whole and len(numbers) >= LEAST_NUMBERED:
+            groups.append([members[number] for number in numbers])
+    return groups
 
 
 def separator_of(values: Iterable[Any]) -> str:

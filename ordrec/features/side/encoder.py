@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, ClassVar
 
@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
-from ordrec.features.side.blocks import NumberBlock, WordBlock
+from ordrec.features.side.blocks import NumberBlock, VectorBlock, WordBlock
 from ordrec.features.side.columns import (
     KINDS,
     as_numbers,
+    as_vectors,
     infer_kind,
     is_missing,
     labels_of,
+    numbered_columns,
     separator_of,
     text_of,
 )
@@ -32,7 +34,7 @@ log = logging.getLogger(__name__)
 FLAGS = 3  # columns of zeros and ones, from which on they are labels of one block
 MOST_BLOCKS = 500
 
-Block = NumberBlock | WordBlock
+Block = NumberBlock | WordBlock | VectorBlock
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,12 @@ class _StoredBlock:
 
     stored: ClassVar = {
         "name": Text(),
-        "kind": Text("numeric", "categorical", "labels", "text", "flags"),
+        "kind": Text("numeric", "categorical", "labels", "text", "flags", "vector"),
         "columns": Names(),
         "separator": Text(),
         "numbers": Optional(Part(NumberBlock)),
         "words": Optional(Part(WordBlock)),
+        "vectors": Optional(Part(VectorBlock)),
     }
 
     name: str
@@ -54,11 +57,15 @@ class _StoredBlock:
     separator: str
     numbers: NumberBlock | None
     words: WordBlock | None
+    vectors: VectorBlock | None
 
     def check_stored(self) -> None:
         """Check that the block is of the column's kind."""
-        numeric = self.numbers is not None and self.words is None
-        fits = numeric == (self.kind == "numeric") and (self.words is not None) != numeric
+        there = [self.numbers is not None, self.vectors is not None, self.words is not None]
+        own = {"numeric": 0, "vector": 1}.get(self.kind, 2)
+        fits = there == [place == own for place in range(3)]
+        if self.vectors is not None:
+            fits &= len(self.columns) in (1, self.vectors.mean.size)
         if self.words is not None:
             fits &= self.words.is_text == (self.kind == "text")
         if not fits or not self.columns or len(self.separator) > 1:
@@ -85,6 +92,7 @@ class _StoredBlocks:
                     reader.separator,
                     block if isinstance(block, NumberBlock) else None,
                     block if isinstance(block, WordBlock) else None,
+                    block if isinstance(block, VectorBlock) else None,
                 )
                 for name, (reader, block) in blocks.items()
             )
@@ -94,10 +102,12 @@ class _StoredBlocks:
         """The readers and blocks by name."""
         blocks: dict[str, tuple[_Reader, Block]] = {}
         for each in self.all:
-            block = each.numbers or each.words
+            block = each.numbers or each.words or each.vectors
             if block is None or each.name in blocks:
                 raise ModelFileError(f"side column {each.name[:50]!r} occurs twice, or is empty")
-            blocks[each.name] = _Reader(each.kind, list(each.columns), each.separator), block
+            size = each.vectors.mean.size if each.vectors is not None else None
+            reader = _Reader(each.kind, list(each.columns), each.separator, size)
+            blocks[each.name] = reader, block
         return blocks
 
 
@@ -113,6 +123,9 @@ class SideEncoder(Storable):
     * labels: one column each; many labels are projected on a few components;
     * three or more columns of zeros and ones: the labels of one block;
     * strings of eight words or more: components of their TF-IDF vectors;
+    * vectors (embeddings): sequences of numbers of one length, or eight or more columns ``emb_0``,
+      ``emb_1``, ... of fractions: directions from their mean, along the leading components; a gap
+      in one of the columns counts as its mean;
     * ids, constants, and strings that hardly repeat (titles, links) are ignored.
 
     A missing value, a missing column and an unknown category are rows of zeros.
@@ -120,8 +133,8 @@ class SideEncoder(Storable):
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        Kinds of columns: "numeric", "categorical", "labels", "text" or "ignore"; those of the
-        other columns are inferred.
+        Kinds of columns: "numeric", "categorical", "labels", "text", "vector" or "ignore"; those of
+        the other columns are inferred.
 
     Attributes
     ----------
@@ -163,11 +176,25 @@ class SideEncoder(Storable):
         self._blocks: dict[str, tuple[_Reader, Block]] = {}
         described = table[~table.isna().all(axis=1)]  # an id without a row has no values at all
         flags = []
-        for place, name in enumerate(map(str, table.columns)):
-            kind, reason = infer_kind(described.iloc[:, place])
+        inferred = {
+            name: infer_kind(described.iloc[:, place])
+            for place, name in enumerate(map(str, table.columns))
+        }
+        open_ = {name: kind for name, (kind, _) in inferred.items() if name not in declared}
+        grouped = [
+            group for group in numbered_columns(open_)
+            if not all(_are_whole(_column(described, name)) for name in group)
+        ]  # fmt: skip
+        first_of = {group[0]: group for group in grouped}
+        for name, (kind, reason) in inferred.items():
             if name in declared:
                 kind, reason = declared[name], "as declared"
-            if kind == "ignore":
+            if name in first_of:
+                group = first_of[name]
+                self._add(f"{name}..{group[-1]}", "vector", group, described, False)
+            elif any(name in group for group in grouped):
+                continue
+            elif kind == "ignore":
                 self.ignored_[name] = reason
             elif kind == "flag":
                 flags.append(name)
@@ -196,6 +223,10 @@ class SideEncoder(Storable):
         block: Block | None
         if kind == "numeric":
             block, reason = NumberBlock.of(reader.values(table)), "the same number everywhere"
+        elif kind == "vector":
+            values = reader.values(table)
+            block, reason = VectorBlock.of(values), "the same vector everywhere"
+            reader = replace(reader, size=values.shape[1])
         else:
             block, reason = WordBlock.of(reader.values(table), kind), "no value occurs twice"
         if block is not None:
@@ -213,7 +244,7 @@ class SideEncoder(Storable):
 
     @property
     def numeric(self) -> list[str]:
-        """Names of the blocks of numbers; the others are blocks of words."""
+        """Names of the blocks of numbers; the others are of words or vectors."""
         return [name for name, (reader, _) in self._blocks.items() if reader.kind == "numeric"]
 
     def columns_of(self, block: str) -> list[str]:
@@ -283,14 +314,19 @@ def side_encoders(
 
 @dataclass(frozen=True)
 class _Reader:
-    """Which columns a block reads (several for flags), and how."""
+    """Which columns a block reads (several for flags and vectors), and how."""
 
     kind: str
     columns: list[str]
     separator: str
+    size: int | None = None  # of vectors
 
     def values(self, table: pd.DataFrame) -> Any:
-        """What the block takes: numbers, texts, or lists of words."""
+        """What the block takes: numbers, texts, lists of words, or vectors as rows."""
+        if self.kind == "vector":
+            if len(self.columns) == 1:
+                return as_vectors(_column(table, self.columns[0]), self.size)
+            return np.column_stack([as_numbers(_column(table, name)) for name in self.columns])
         if self.kind == "flags":
             ones = [as_numbers(_column(table, name)) == 1.0 for name in self.columns]
             return [list(compress(self.columns, row)) for row in zip(*ones, strict=True)]
@@ -307,6 +343,11 @@ class _Reader:
         ]
 
 
+def _are_whole(column: pd.Series) -> bool:
+    numbers = as_numbers(column)
+    return bool((numbers[np.isfinite(numbers)] % 1 == 0).all())
+
+
 def _is_text(cell: Any) -> bool:
     return isinstance(cell, str)
 
@@ -315,7 +356,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
     """The column of this name; one without values if there is none."""
     names = [str(column) for column in table.columns]
     if name not in names:
-        return pd.Series([None] * len(table), dtype=object)
+        return pd.Series([None] * len(table), index=table.index, name=name, dtype=object)
     return table.iloc[:, names.index(name)]
 
 

@@ -91,10 +91,10 @@ class CumulativeLink(ThresholdModel):
     >>> model = CumulativeLink(alpha=0.0).fit(X, y)
     >>> model.summary().round(2)
                    estimate  std_err      z     p
-    x0                 1.15     0.10  11.18  0.00
-    x1                -0.01     0.09  -0.08  0.94
-    threshold 0|1     -0.83     0.11  -7.82  0.00
-    threshold 1|2      0.88     0.11   8.25  0.00
+    x0                 1.13     0.11  10.54  0.00
+    x1                -0.02     0.09  -0.19  0.85
+    threshold 0|1     -0.83     0.11  -7.86  0.00
+    threshold 1|2      0.87     0.11   8.19  0.00
     """
 
     stored: ClassVar = ESTIMATOR | {
@@ -221,7 +221,7 @@ class CumulativeLink(ThresholdModel):
         >>> X = np.arange(40.0).reshape(-1, 1) % 8
         >>> y = (X[:, 0] + np.arange(40) % 5) // 4
         >>> CumulativeLink(alpha=0.0).fit(X, y).marginal_effects(X)["effect"].round(2).tolist()
-        [-0.13, 0.03, 0.1]
+        [-0.11, 0.0, 0.11]
         """
         covariance = self._check_inference("marginal_effects")
         X = self._validate_predict(X)

@@ -60,6 +60,7 @@ WORTH = 0.01  # a corrector is used if it lengthens the step by this much
 BACK_OFF = 0.999  # of the way to the boundary
 EARLY_GAP = 0.99  # relative gap at which the point for warm starts is taken: later ones are worse
 PATIENCE = 5  # iterations without a smaller gap before giving up
+WANDERING = 25  # the same before it has ever been small: tiny costs begin far from balance
 
 
 class Interior(NamedTuple):
@@ -118,7 +119,8 @@ def interior_point(
         if distance < nearest:
             nearest = distance
             nearest_one[:] = here
-        if iteration == max_iter or since > PATIENCE or not isfinite(gap):
+        patience = PATIENCE if smallest < EARLY_GAP else WANDERING
+        if iteration == max_iter or since > patience or not isfinite(gap):
             break
         # by now the gap falls by about the same factor in each iteration
         report(max(-log(gap), 0.0), -log(gap_tol), f"iteration {iteration + 1}")

@@ -49,6 +49,7 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
+from ordrec.lists.groups import ItemGroups, item_groups, with_new_groups
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
 from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings, times_of
@@ -160,6 +161,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         "dated_": Parts(Direction, 0, 1, 2),
         "loss_": Numbers(),
         "titles_": Optional(Texts("items")),
+        "item_groups_": Parts(ItemGroups),
         "held_out_": Optional(Part(HeldOut)),
     }
 
@@ -202,6 +204,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
+        self.item_groups_ = item_groups(ratings.item_table)
         self.held_out_: HeldOut | None = None
         return self
 
@@ -321,9 +324,9 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
 
-    def _rated_items(self) -> np.ndarray:
+    def _listable_items(self) -> np.ndarray:
         # fitted from disk, or without users, a model knows its training ratings by their pattern
-        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
+        return super()._listable_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
@@ -368,6 +371,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         model.user_ids_ = self.user_ids_.append(new_users) if len(new_users) else self.user_ids_
         model.item_ids_ = self.item_ids_.append(new_items) if len(new_items) else self.item_ids_
         model.titles_ = with_new_titles(self.titles_, self.item_ids_, ratings.item_table, new_items)
+        model.item_groups_ = with_new_groups(self.item_groups_, ratings.item_table, new_items)
         model._pattern = self._pattern.extended(len(new_users), len(new_items))
         for name, table, ids in (
             ("user", ratings.user_table, new_users),

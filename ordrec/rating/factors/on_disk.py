@@ -19,6 +19,7 @@ from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side.encoder import side_encoders
+from ordrec.lists.groups import item_groups
 from ordrec.lists.titles import item_titles
 from ordrec.rating.factors.blocks import StoredBlock, write_blocks
 from ordrec.rating.factors.fit import (
@@ -219,6 +220,7 @@ def _prepare(
         block.save("sample", sample[(sample >= first) & (sample < stop)] - first)
         first = stop
     model.titles_ = item_titles(items)
+    model.item_groups_ = item_groups(items)
     model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
     model._user_side, model._item_side = np.zeros((0, side.shape[1])), item_side
     item_features = np.hstack([item_features, item_side])
