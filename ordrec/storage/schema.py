@@ -525,7 +525,8 @@ def _write_repeated(arrays: dict[str, np.ndarray], name: str, entries: np.ndarra
     """Write numbers that take few values, as on a rating scale, as codes of these values."""
     values = np.unique(entries[:SEEN_FIRST])
     codes = np.minimum(np.searchsorted(values, entries), max(values.size - 1, 0))
-    if entries.size and values.size < FEW_VALUES and np.array_equal(values[codes], entries):
+    few = 0 < values.size < min(FEW_VALUES, entries.size // 4)
+    if few and np.array_equal(values[codes], entries):
         arrays[f"{name}.values"], arrays[f"{name}.codes"] = values, narrowed(codes)
     else:
         arrays[name] = entries
