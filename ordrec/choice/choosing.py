@@ -42,8 +42,8 @@ class Chosen:
     stored: ClassVar = {
         "name": Text(),
         "names": Names(),
-        "quality": Array("candidates"),
-        "errors": Array("candidates", low=0.0),
+        "quality": Array(None),
+        "errors": Array(None, low=0.0),
     }
 
     name: str
@@ -77,7 +77,7 @@ class Chosen:
 
     def check_stored(self) -> None:
         """Check that every candidate has its quality."""
-        if len(self.names) != self.quality.size:
+        if not len(self.names) == self.quality.size == self.errors.size:
             raise ModelFileError("its candidates do not pair up with their qualities")
 
     def __str__(self) -> str:

@@ -1,13 +1,14 @@
 """What people pick next: choice models that know the order of histories, chosen in training.
 
 The scores are weighted sums of the features in `ordrec.choice.ordered_features`, or those of a
-`ChoiceMixture`, which forgets the order. Two sums have fixed weights; the weights of a third are
+`ChoiceMixture`, which forgets the order. Some sums have fixed weights; the weights of others are
 fitted as a conditional logit (`ordrec.choice.conditional_logit`):
 
 * long memory: ``ease / 2 + ease_near / 4 + als_near / 4 + after / 2``
 * short memory: ``ease_near / 2 + als_near / 2 + after``
 * logit: all features; without those of the days, or with them ("with trend")
-* "with trend", both sums: plus ``(week - month) / 2``, the slope of popularity
+* "with sequence": plus ``sequence / 4``, the scores of a log-bilinear model of the next item
+* "with trend": plus ``(week - month) / 2``, the slope of popularity, and ``sequence / 4``
 
 Candidates are compared on the kind of picks that the model is for: each user's last rating
 (``future="next"``), or, for the latest part of histories, their last half. (A latest fifth that is
@@ -62,12 +63,15 @@ __all__ = ["OrderedChoice"]
 
 LONG = {"ease": 0.5, "ease_near": 0.25, "als_near": 0.25, "after": 0.5}
 SHORT = {"ease_near": 0.5, "als_near": 0.5, "after": 1.0}
+SEQUENCE = {"sequence": 0.25}
 SLOPE = {"week": 0.5, "month": -0.5}
 SUMS = {
     "long memory": LONG,
     "short memory": SHORT,
-    "long memory with trend": LONG | SLOPE,
-    "short memory with trend": SHORT | SLOPE,
+    "long memory with sequence": LONG | SEQUENCE,
+    "short memory with sequence": SHORT | SEQUENCE,
+    "long memory with trend": LONG | SEQUENCE | SLOPE,
+    "short memory with trend": SHORT | SEQUENCE | SLOPE,
 }
 BY_DAYS = ("ease_month", *HALF_LIVES)  # features that look at times, not at places alone
 LOGITS = {
@@ -75,8 +79,9 @@ LOGITS = {
     "logit with trend": FEATURES,
 }
 NEXT_ORDER = (
-    "mixture", "logit", "short memory", "long memory", "logit with trend",
-    "short memory with trend", "long memory with trend",
+    "mixture", "logit", "short memory", "long memory", "short memory with sequence",
+    "long memory with sequence", "logit with trend", "short memory with trend",
+    "long memory with trend",
 )  # fmt: skip
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
@@ -179,7 +184,7 @@ class OrderedChoice(ListsNewItems):
         report(0.0, 1.0, span=0.4)
         self.mixture_.learn_parts(history, self._times, rng)
         report(0.4, 1.0, "order", span=0.0)
-        trial = self._inner_trial(history, HALF, rng)
+        trial = self._inner_trial(history, HALF, rng, FEATURES)
         self.chosen_ = self.mixture_.chosen_
         if trial is None:  # too few users to choose by
             self.calibration_ = PickCalibration(self.horizon)
@@ -190,11 +195,13 @@ class OrderedChoice(ListsNewItems):
             report(0.7, 1.0, "calibration", span=0.0)
             self.calibration_ = self._calibrated(history, trial, rng)
         self.mixture_.calibration_ = self.calibration_
-        if self.weights_:
+        if trial is not None and self.weights_:
             report(0.9, 1.0, "order", span=0.0)
             items = self.mixture_.ease_.weighted_items_
             rows = DatedRows.of(history, self._times)
-            self.order_ = LearntOrder.of(rows, items, self.item_counts_)
+            self.order_ = LearntOrder.of(
+                rows, items, self.item_counts_, rng, self.weights_, trial.features
+            )
 
     def _calibrated(
         self, history: sparse.csr_array, trial: _Trial, rng: np.random.Generator
@@ -205,14 +212,20 @@ class OrderedChoice(ListsNewItems):
             return self.mixture_.calibration_
         if self.future != "next":
             share = self.horizon / (1.0 + self.horizon)
-            trial = self._inner_trial(history, share, rng) or trial
+            names = tuple(self.weights_)
+            trial = self._inner_trial(history, share, rng, names, trial.features) or trial
         return PickCalibration.of_latest(trial.lists(self.weights_))
 
     def _inner_trial(
-        self, history: sparse.csr_array, share: float, rng: np.random.Generator
+        self,
+        history: sparse.csr_array,
+        share: float,
+        rng: np.random.Generator,
+        names: tuple[str, ...],
+        near: OrderedFeatures | None = None,
     ) -> _Trial | None:
-        """Both models and the features, fitted to histories without a part of their ends."""
-        cells = history.shape[1] * len(FEATURES)
+        """Both models and some features, fitted to histories without a part of their ends."""
+        cells = history.shape[1] * len(names)
         (split,) = inner_splits(
             history, 1, share, rng, times=self._times,
             max_users=min(CHOOSING_USERS, max(CHOOSING_CELLS // cells, FEW_USERS)),
@@ -220,7 +233,8 @@ class OrderedChoice(ListsNewItems):
         )  # fmt: skip
         if split.rows.size < FEW_USERS:
             return None
-        return _Trial(self.mixture_, split, self.scale_.n_ranks, graded=self.future != "next")
+        graded = self.future != "next"
+        return _Trial(self.mixture_, split, self.scale_.n_ranks, graded, names, rng, near)
 
     # ---- scores and lists -----------------------------------------------------------------
 
@@ -344,15 +358,30 @@ class _Trial:
     n_ranks : int
     graded : bool
         Whether picks count by their ratings, or all alike.
+    names : tuple of str
+        The features.
+    rng : Generator
+    near : OrderedFeatures, optional
+        See `LearntOrder.of`.
     """
 
-    def __init__(self, mixture: ChoiceMixture, split: InnerSplit, n_ranks: int, graded: bool):
+    def __init__(
+        self,
+        mixture: ChoiceMixture,
+        split: InnerSplit,
+        n_ranks: int,
+        graded: bool,
+        names: tuple[str, ...],
+        rng: np.random.Generator,
+        near: OrderedFeatures | None = None,
+    ):
         assert split.given_times is not None
-        self.mixture, self.split = mixture, split
+        self.mixture, self.split, self.names = mixture, split, names
         self.counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
         ease, als = mixture.part_models(split.given, self.counts)
         given = DatedRows.of(split.given, split.given_times)
-        order = LearntOrder.of(given, ease.weighted_items_, self.counts)
+        items = ease.weighted_items_
+        order = LearntOrder.of(given, items, self.counts, rng, names, near)
         self.features = OrderedFeatures(ease, als, order, self.counts)
         self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
         self.held = split.held[split.rows]
@@ -375,8 +404,8 @@ class _Trial:
 
     @cached_property
     def block(self) -> np.ndarray:
-        """All features of all users of the split."""
-        return self.features.block(FEATURES, self.rows)
+        """The features of all users of the split."""
+        return self.features.block(self.names, self.rows)
 
     def qualities(self) -> dict[str, np.ndarray]:
         """Return the quality of every candidate's lists, one number per user."""
@@ -396,7 +425,7 @@ class _Trial:
     def logit(self, names: Sequence[str], users: np.ndarray | None = None) -> dict[str, float]:
         """Return the weights of some features by the conditional logit, fitted to some users."""
         which = np.flatnonzero(np.ones(len(self.allowed), np.bool_) if users is None else users)
-        columns = np.array([FEATURES.index(name) for name in names])
+        columns = np.array([self.names.index(name) for name in names])
         weights = fitted_weights(
             self.block[np.ix_(which, columns)], self.allowed[which], self.targets[which]
         )
@@ -413,9 +442,9 @@ class _Trial:
         return self.measure(best_columns(scores, self.depth))
 
     def _summed(self, weights: dict[str, float]) -> np.ndarray:
-        w = np.zeros(len(FEATURES), dtype=np.float32)
+        w = np.zeros(len(self.names), dtype=np.float32)
         for name, weight in weights.items():
-            w[FEATURES.index(name)] = weight
+            w[self.names.index(name)] = weight
         return np.einsum("k,ukj->uj", w, self.block)
 
     def _mixed(self) -> np.ndarray:

@@ -14,6 +14,7 @@ lag_0 ...  sums of the lag lifts over entries with places in [0, 1), [1, 2), [2,
 popularity logarithms of the shares of the items in all ratings
 week       popularity at the user's newest time, with a half-life of 7 days
 month      the same with 30 days
+sequence   scores of `ordrec.choice.log_bilinear`; like popularity for items that it lacks
 ========== ======================================================================================
 
 Weights by recency are divided by the largest of a history. In a history whose entries all have the
@@ -22,7 +23,7 @@ same time, ``ease_near`` is then ``ease`` and ``als_near`` is ``als``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -32,11 +33,12 @@ from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
 from ordrec.choice.ease import EASE
+from ordrec.choice.log_bilinear import LogBilinear
 from ordrec.choice.order import DatedRows
 from ordrec.choice.successions import directed_cosines, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
 from ordrec.storage.arrays import round_to_half
-from ordrec.storage.schema import Array, Part
+from ordrec.storage.schema import Array, Optional, Part
 
 __all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
 
@@ -44,11 +46,13 @@ LAGS = {"lag_0": (0.0, 1.0), "lag_1": (1.0, 2.0), "lag_2": (2.0, 5.0), "lag_5": 
 HALF_LIVES = {"week": 7.0, "month": 30.0}
 FEATURES = (
     "ease", "ease_near", "ease_month", "als", "als_near", "popularity", "after", *LAGS, *HALF_LIVES,
+    "sequence",
 )  # fmt: skip
 EASE_FLOOR, EASE_PLACES, EASE_DAYS = 0.05, 5.0, 30.0
 ALS_FLOOR, ALS_PLACES = 0.1, 10.0
 AFTER_PLACES, NEGLIGIBLE = 5.0, 0.003
 FLOOR = 0.01
+AGAIN = 0.5  # of the steps from a random start, where vectors of a part are there
 
 
 def log_shares(scores: np.ndarray) -> np.ndarray:
@@ -69,26 +73,59 @@ class LearntOrder:
     cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
         Among the items that have weights in EASE; row: the earlier item. Rounded to half precision.
     rated : RatingTimes
+    sequence : LogBilinear or None
+        None where the feature of that name is not used.
     """
 
     stored: ClassVar = {
         "cosines": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
         "lifts": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
         "rated": Part(RatingTimes),
+        "sequence": Optional(Part(LogBilinear)),
     }
 
     cosines: np.ndarray
     lifts: np.ndarray
     rated: RatingTimes
+    sequence: LogBilinear | None
 
     @classmethod
-    def of(cls, rows: DatedRows, items: np.ndarray, counts: np.ndarray) -> LearntOrder:
-        """From histories; ``items`` have weights in EASE, ``counts`` are numbers of ratings."""
+    def of(
+        cls,
+        rows: DatedRows,
+        items: np.ndarray,
+        counts: np.ndarray,
+        rng: np.random.Generator,
+        names: Collection[str] = FEATURES,
+        near: OrderedFeatures | None = None,
+    ) -> LearntOrder:
+        """From histories.
+
+        Parameters
+        ----------
+        rows : DatedRows
+        items : int64 array
+            Codes of the items that have weights in EASE, rising.
+        counts : array of shape (n_items,)
+            Numbers of ratings.
+        rng : Generator
+        names : collection of str
+            The features that will be asked for.
+        near : OrderedFeatures, optional
+            Features of a part of the histories, from whose vectors training goes on.
+        """
+        shares = item_shares(counts)[items]
+        lifts, sequence = lag_lifts(rows, items, shares), None
+        if "sequence" in names and near is not None and near.order.sequence is not None:
+            own = near.ease.weighted_items_
+            sequence = near.order.sequence.moved_to(own, items, shares)
+            sequence = sequence.trained(rows, items, rng, AGAIN)
+        elif "sequence" in names:
+            sequence = LogBilinear.start(lifts, shares, rng).trained(rows, items, rng)
         cosines = directed_cosines(rows, items)
-        lifts = lag_lifts(rows, items, item_shares(counts)[items])
         for table in (cosines, lifts):  # to what the file holds, so that a stored model is the same
             round_to_half(table)
-        return cls(cosines, lifts, RatingTimes.of(rows))
+        return cls(cosines, lifts, RatingTimes.of(rows), sequence)
 
 
 @dataclass(frozen=True)
@@ -139,6 +176,7 @@ class OrderedFeatures:
             "after": self._after,
             **{name: partial(self._lag, *bounds) for name, bounds in LAGS.items()},
             **{name: partial(self._trend, half) for name, half in HALF_LIVES.items()},
+            "sequence": self._sequence,
         }
 
     def _ease(self, rows: DatedRows) -> np.ndarray:
@@ -184,6 +222,12 @@ class OrderedFeatures:
         return self.order.rated.log_popularity(rows.newest, half_life, self.counts.size).astype(
             np.float32
         )
+
+    def _sequence(self, rows: DatedRows) -> np.ndarray:
+        assert self.order.sequence is not None
+        scores, items = self._popularity(rows).copy(), self.ease.weighted_items_
+        scores[:, items] = self.order.sequence.scores(rows, items)
+        return scores
 
     def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
         """Products with a table among the weighted items, as scores of all items."""

@@ -10,7 +10,7 @@ import typer
 
 from ordrec.cli.chosen_models import made_model, remember_class, say_chosen
 from ordrec.cli.options import DataArgument, NoBarOption, place_of, progress_bar
-from ordrec.cli.outputs import OverwriteOption, check_output
+from ordrec.cli.outputs import OverwriteOption, check_output, saying_what_stays
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, say_if_unused, with_side_data
 from ordrec.recommend.registry import storable_model_names
@@ -87,7 +87,8 @@ def fit(
         ratings = reading.scan(data).sample_users(sample_users)
     ratings = with_side_data(ratings, reading, users, items, new_items=True)
     what = "ratings" if ratings.has_ratings else "picks"
-    with progress_bar(quiet, f"fitting {model} to {ratings.n_ratings:,} {what}"):
+    text = f"fitting {model} to {ratings.n_ratings:,} {what}"
+    with saying_what_stays(output), progress_bar(quiet, text):
         try:
             fitted = unfitted.fit(ratings)
         except (TypeError, ValueError) as error:

@@ -182,8 +182,11 @@ def note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:
     first_item = fitted.item_ids_[:1]
     known_user, known_item = fitted._known([user], first_item if item is None else [item])
     if not known_user[0]:
+        why = "" if len(fitted.user_ids_) else ", which was fitted from disk and keeps no users"
+        remedy = "" if len(fitted.user_ids_) else " ('ordrec update' brings in their ratings)"
         print(
-            f"ordrec: user {user!r} is not in the model: an average user is used instead",
+            f"ordrec: user {user!r} is not in the model{why}: an average user is used instead"
+            f"{remedy}",
             file=sys.stderr,
         )
     if item is not None and not known_item[0]:

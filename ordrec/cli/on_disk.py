@@ -19,7 +19,7 @@ from ordrec.cli.options import (
     engine_of,
     progress_bar,
 )
-from ordrec.cli.outputs import OverwriteOption, check_output
+from ordrec.cli.outputs import OverwriteOption, check_output, saying_what_stays
 from ordrec.cli.reading import PAIRS, USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, read_side_table
 
@@ -81,7 +81,7 @@ def fit_all(
         if path is not None
     }
     on_workers = None if (engine, scheduler) == ("auto", None) else engine_of(engine, scheduler)
-    with progress_bar(quiet) as progress:
+    with saying_what_stays(output), progress_bar(quiet) as progress:
         fitted = fit_scan(
             model,
             Ratings.scan(folder),
@@ -145,7 +145,8 @@ def predict_all(
         wanted = HeldOut(hold_out)
     else:
         wanted = getattr(fitted, "held_out_", None) or HeldOut()
-    with progress_bar(quiet) as progress:
+    go_on = f"finished parts stay in {output}, and the same command goes on with them"
+    with saying_what_stays(output, go_on), progress_bar(quiet) as progress:
         found = predict_scan(
             fitted,
             Ratings.scan(folder),

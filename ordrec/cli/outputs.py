@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "frame_writer",
     "report_writer",
     "result_writer",
+    "saying_what_stays",
     "table_writer",
 ]
 
@@ -36,6 +38,20 @@ KEPT_TABLES = {
     "test predictions": ["model", "fold", "user"],
 }  # and the names of their first columns
 START = 4096  # bytes from which an earlier output is recognised
+
+
+@contextmanager
+def saying_what_stays(output: Path, finished: str | None = None) -> Iterator[None]:
+    """Say on an interruption or a signal to terminate what has been written.
+
+    ``finished`` says what is kept of an output that is written in parts; others are written whole.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        whole = f"{output} stays as it was" if output.exists() else f"{output} was not written"
+        print(f"ordrec: interrupted: {finished or whole}", file=sys.stderr)
+        raise
 
 
 def check_output(

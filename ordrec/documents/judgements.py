@@ -118,13 +118,12 @@ class Judgements:
     @classmethod
     def from_letor(cls, letor: Letor) -> Judgements:
         """Return the pairs of LETOR files; their folds train on training and validation parts."""
-        named = (letor.documents >= 0).all()
         whole = set(np.unique(letor.parts)) == {1, 2, 3, 4, 5}
         return cls(
             letor.X,
             letor.y,
             letor.queries,
-            letor.documents if named else np.arange(letor.y.size),
+            letor.documents if letor.is_named else np.arange(letor.y.size),
             [(np.concatenate([t, v]), test) for t, v, test in letor.folds()] if whole else (),
             letor.name,
             "letor",

@@ -193,7 +193,18 @@ def equal_tolerances(frame: pd.DataFrame) -> pd.DataFrame:
 
 SUPPORT_VECTORS = {"SVR": "`SVRanks`", "SLA": "`SVORSLA`", "EXC": "`SVOREX`", "IMC": "`SVORIM`"}
 
+LISTS = {
+    "graded_ndcg@10": "graded NDCG@10",
+    "pick_ndcg@10": "NDCG@10",
+    "hit_rate@10": "HR@10",
+    "recall@20": "Recall@20",
+    "pick_ndcg@20": "NDCG@20",
+    "pick_calibration@10": "expected over observed hits",
+}
+future_lists = grid(("data", "model"), ("metric",), shown={"metric": LISTS})
+
 TABLES: dict[str, Table] = {
+    "amazon-beauty": future_lists,
     "elliot-ml-1m": grid(
         ("model",),
         ("metric",),
@@ -239,10 +250,13 @@ TABLES: dict[str, Table] = {
     ),
     "document-tags": document_tags,
     "letor-ohsumed": letor_ohsumed,
+    "lists": future_lists,
     "logistic-limits": grid(("data",), ("metric", "model"), shown={"metric": ERRORS}),
     "ml-100k-folds": ml_100k_folds,
     "ml-1m": ml_1m,
     "monti": monti,
+    "next-ml-1m": future_lists,
+    "next-picks": future_lists,
     "npsvor-clusters": grid(("model",), ("metric",), shown={"metric": ERRORS}),
     "npsvor-epsilon": grid(("model",), ("data", "metric"), shown={"metric": ERRORS}),
     "npsvor-movielens": grid(

@@ -10,7 +10,7 @@ from naive import naive_order
 from ordrec import load, save
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.order import DatedRows
-from ordrec.choice.ordered_features import OrderedFeatures
+from ordrec.choice.ordered_features import FEATURES, OrderedFeatures
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.recommend import ChoiceMixture, OrderedChoice, Recommender
@@ -219,3 +219,35 @@ def test_the_simplest_within_a_standard_error_is_chosen() -> None:
     assert (within.name, beyond.name) == ("simple", "best")
     assert within.errors[0] == pytest.approx(error)
     assert within.errors[1] == 0.0
+
+
+# ---- nothing of what is set aside is known ---------------------------------------------------
+
+
+def test_ratings_set_aside_reach_no_feature(model) -> None:
+    history, rng = model._history, np.random.default_rng
+    trial = model._inner_trial(history, 0.5, rng(1), FEATURES)
+    changed = history.copy()
+    row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+    given = set(zip(*trial.split.given.nonzero(), strict=True))
+    aside = np.array([pair not in given for pair in zip(row, history.indices, strict=True)])
+    assert 100 < aside.sum() < 200
+    changed.data[aside] = 1.2 - changed.data[aside]
+    again = model._inner_trial(changed, 0.5, rng(1), FEATURES)
+    assert np.array_equal(trial.block, again.block)
+    assert not np.array_equal(trial.held.data, again.held.data)
+
+
+def test_the_order_of_times_does_not_reach_the_order_free_models(model) -> None:
+    turned = FRAME.assign(timestamp=2_000_000_000 - FRAME["timestamp"])
+    other = OrderedChoice("next", n_factors=4).fit(Ratings.from_frame(turned, scale=SCALE))
+    assert np.array_equal(other.mixture_.als_.item_factors_, model.mixture_.als_.item_factors_)
+    if other.mixture_.ease_.regularization_ == model.mixture_.ease_.regularization_:
+        assert np.array_equal(other.mixture_.ease_.weights_, model.mixture_.ease_.weights_)
+    assert not np.array_equal(other.scores_block([7]), model.scores_block([7]))
+
+
+def test_the_number_of_threads_does_not_matter(model) -> None:
+    for n_jobs in (1, 3):
+        again = OrderedChoice("next", n_factors=4, n_jobs=n_jobs).fit(RATINGS)
+        assert np.array_equal(again.scores_block(range(20)), model.scores_block(range(20)))

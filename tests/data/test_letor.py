@@ -77,3 +77,15 @@ def test_errors_name_the_line(tmp_path, content, message):
     (tmp_path / "S1.txt").write_text(content)
     with pytest.raises(DataError, match=message):
         load_letor(tmp_path)
+
+
+def test_documents_may_be_texts(tmp_path) -> None:
+    """Once -1, so that a ranking could not be told apart."""
+    file = tmp_path / "g.txt"
+    file.write_text("1 qid:1 1:0.5 #docid = G00-00-0000001\n0 qid:1 1:0.2 #docid = 7\n")
+    letor = load_letor(file)
+    assert letor.documents.tolist() == ["G00-00-0000001", "7"]
+    assert letor.is_named
+    file.write_text("1 qid:1 1:0.5 #docid = 8\n0 qid:1 1:0.2\n")
+    assert load_letor(file).documents.tolist() == [8, -1]
+    assert not load_letor(file).is_named

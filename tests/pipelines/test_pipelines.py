@@ -23,11 +23,12 @@ from ordrec.ordinal import NPSVOR
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
 PAPERS = [
-    "document-tags", "elliot-ml-1m",
-    "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
-    "logistic-limits", "ml-100k-folds", "ml-1m", "monti", "npsvor-clusters", "npsvor-epsilon",
-    "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times", "npsvor-tolerances",
-    "orboost-artificial", "orboost-rounds", "orboost-tables", "orboost-trees", "per-user",
+    "amazon-beauty", "document-tags", "elliot-ml-1m", "gpor-eachmovie", "gpor-genes",
+    "gpor-synthetic", "gpor-tables", "letor-ohsumed", "lists", "logistic-limits",
+    "ml-100k-folds", "ml-1m", "monti", "next-ml-1m", "next-picks", "npsvor-clusters",
+    "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times",
+    "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "orboost-trees",
+    "per-user",
     "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2",
     "uncertainty-ml-1m", "user-time",
 ]  # fmt: skip

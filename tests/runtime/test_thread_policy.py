@@ -18,7 +18,6 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.ordinal.base import OrdinalClassifier
 from ordrec.recommend import make_model
 from ordrec.runtime.parallel import (
-    LARGE_MATRIX,
     Engine,
     blas_for,
     free_cores,
@@ -27,6 +26,7 @@ from ordrec.runtime.parallel import (
     run_all,
     worker_count,
 )
+from ordrec.runtime.parallel.blas import LARGE_MATRIX
 
 ESTIMATORS = [
     kind

@@ -43,6 +43,12 @@ class Letor:
     parts: np.ndarray
     name: str = field(default="letor")
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the document of every pair is stated."""
+        nothing = "" if self.documents.dtype.kind == "U" else -1
+        return bool((self.documents != nothing).all())
+
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield the row numbers of the five (train, validation, test) folds.
 

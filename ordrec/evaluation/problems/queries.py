@@ -70,7 +70,7 @@ class QueryProblem(Problem):
             list(letor.folds()),
             letor.name,
             "letor-folds",
-            documents=None if np.isin(letor.documents, [-1, ""]).any() else letor.documents,
+            documents=letor.documents if letor.is_named else None,
         )
 
     @property

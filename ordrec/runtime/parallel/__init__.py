@@ -42,7 +42,7 @@ Every estimator and every rating model keeps to these rules.
 4. While a model is fitted BLAS has one thread (`one_blas_thread`), and ordrec starts the others.
    The threads of BLAS spin while they wait. They take the cores from threads that work, even from
    those of a second copy of the library, and small products take a hundred times as long. The
-   exception is a kernel matrix of `LARGE_MATRIX` rows that is factorised as
+   exception is a kernel matrix of 1500 rows or more that is factorised as
    a whole (`blas_for`): GPOR and others without threads of their own.
 5. How work is divided between threads does not depend on their number, so the results do not
    depend on it either.

@@ -1,4 +1,3 @@
-from .blas import LARGE_MATRIX as LARGE_MATRIX
 from .blas import blas_for as blas_for
 from .blas import one_blas_thread as one_blas_thread
 from .engine import Engine as Engine

@@ -201,7 +201,7 @@ FORGERIES = {
     "fitted.process.user_side.fold": lambda a: a - 1,
     "fitted.process.item_side.loadings": lambda a: a[:, :-1],
     "fitted.process.user_side.loadings": lambda a: a[:0],
-    "fitted.process.item_side.loadings": lambda a: a.astype(np.int64),
+    "fitted.process.bias.user": lambda a: a.astype(np.int64),
     "fitted.process.psi": lambda a: a[:, 1:],
     "fitted.process.phi": lambda a: a[1:],
     "fitted.process.projection": lambda a: a[:, :-1],
