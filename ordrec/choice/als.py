@@ -20,19 +20,19 @@ in solves the same row as one in training.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
-from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.linalg.lapack import ADDRESSES, add_products, factorise, solve_factorised
+from ordrec.models.workplace import Sweeps, over_rows
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import one_blas_thread, worker_count
-from ordrec.runtime.parallel.spans import over_spans
-from ordrec.runtime.progress import tracked
+from ordrec.runtime.progress import progress, report
 from ordrec.storage.schema import Array
 
 __all__ = ["ImplicitALS"]
@@ -100,7 +100,9 @@ class ImplicitALS(ChoiceModel):
 
     # ---- learning -------------------------------------------------------------------------
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         self.learn_histories(history)
 
     def learn_histories(self, history: sparse.csr_array) -> None:
@@ -119,12 +121,16 @@ class ImplicitALS(ChoiceModel):
         Q = (Q * (START_SPREAD / np.sqrt(self.n_factors))).astype(np.float32)
         n_jobs = worker_count(self.n_jobs)
         ridge = self.regularization * (self.item_counts_ + self.unseen_weight * int(present.sum()))
-        with one_blas_thread():  # the rows are shared by threads instead
-            for _ in tracked(range(self.n_iter), "iteration"):
-                P = self._rows(history, Q, n_jobs)
+        settings = self.regularization, self.unseen_weight
+        sweeps = Sweeps("ALS", (history, Q, settings), self.n_iter)
+        with one_blas_thread(), progress(""):  # the rows are shared by threads instead
+            for state in sweeps.from_here({"Q": Q}):
+                report(sweeps.number, self.n_iter, f"iteration {sweeps.number + 1}")
+                P = self._rows(history, state["Q"], n_jobs)
                 Q = _solve_rows(by_item, P, self.unseen_weight, ridge, n_jobs)
-            self.item_factors_ = Q
-            self.user_factors_ = self._rows(history, Q, n_jobs)
+                sweeps.done({"Q": Q})
+            self.item_factors_ = sweeps.state["Q"]
+            self.user_factors_ = self._rows(history, self.item_factors_, n_jobs)
         self._average_user = self.user_factors_[present].mean(axis=0)
 
     def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
@@ -171,6 +177,12 @@ class ImplicitALS(ChoiceModel):
         factors[np.diff(self.history_rows(codes).indptr) == 0] = self._average_user
         return factors
 
+    def without_users(self) -> Self:
+        """Return a copy that knows no users."""
+        model = super().without_users()
+        model.user_factors_ = self.user_factors_[:0]
+        return model
+
     def _on_fold_in(self, users: np.ndarray) -> None:
         width = self.user_factors_.shape[1]
         added = len(self.user_ids_) - self.user_factors_.shape[0]
@@ -209,26 +221,35 @@ def _solve_rows(
     n_jobs : int
         Threads.
     """
-    n_factors, start = Q.shape[1], entries.indptr.astype(np.int64)
-    X = np.zeros((entries.shape[0], n_factors), dtype=Q.dtype)
+    n_factors = Q.shape[1]
     base = (unseen_weight * (Q.T @ Q)).astype(Q.dtype)
-    cost = np.diff(start) * n_factors**2 + n_factors**3
-    arrays = (
-        start, entries.indices.astype(np.int64), entries.data.astype(Q.dtype), Q, base,
-        ridge.astype(Q.dtype), ADDRESSES, X,
+    cost = np.diff(entries.indptr) * float(n_factors**2) + n_factors**3
+    return over_rows(_solved_rows, cost, (entries, Q, base, ridge.astype(Q.dtype)), n_jobs)
+
+
+def _solved_rows(
+    span: tuple[int, int], entries: sparse.csr_array, Q: np.ndarray, base: np.ndarray,
+    ridge: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return the factors of some rows, (2); ``base`` is what all of them have in common."""
+    first, stop = span
+    n_factors, start = Q.shape[1], entries.indptr[first : stop + 1].astype(np.int64)
+    own = slice(int(start[0]), int(start[-1]))
+    index, weight = entries.indices[own].astype(np.int64), entries.data[own].astype(Q.dtype)
+    start -= start[0]
+    X = np.zeros((stop - first, n_factors), dtype=Q.dtype)
+    ridge = ridge[first:stop]
+    longest = int(np.diff(start).max(initial=0))
+    rows, scratch = np.empty((2, longest, n_factors), Q.dtype), np.empty((1, n_factors), Q.dtype)
+    _solve_span(
+        0, stop - first, start, index, weight, Q, base, ridge, ADDRESSES, X, np.empty_like(base),
+        scratch, *rows, np.ones(1, Q.dtype),
     )  # fmt: skip
-
-    def solve_span(first: int, stop: int) -> None:
-        rows = np.empty((2, int(np.diff(start[first : stop + 1]).max()), n_factors), Q.dtype)
-        scratch = np.empty((1, n_factors), Q.dtype), *rows, np.ones(1, Q.dtype)
-        _solve_span(first, stop, *arrays, np.empty_like(base), *scratch)
-
-    over_spans(solve_span, cost, n_jobs)
     for row in np.flatnonzero(np.isnan(X[:, :1]).any(axis=1)):  # not positive definite
         own = slice(start[row], start[row + 1])
-        rows = Q[entries.indices[own]]
-        A = base + (rows.T * entries.data[own]) @ rows + ridge[row] * np.eye(n_factors)
-        X[row] = np.linalg.lstsq(A, rows.T @ entries.data[own])[0]
+        known = Q[index[own]]
+        A = base + (known.T * weight[own]) @ known + ridge[row] * np.eye(n_factors)
+        X[row] = np.linalg.lstsq(A, known.T @ weight[own])[0]
     return X
 
 

@@ -17,16 +17,17 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.choice.inner_splits import ranks_of_interest
+from ordrec.choice.inner_splits import entry_times, ranks_of_interest
 from ordrec.data import Ratings, Scale
 from ordrec.data.columns import MOST_PICKS
+from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.lists.best import pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.groups import ItemGroups, item_groups
 from ordrec.lists.listing import ListingModel
 from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings
 from ordrec.models.further_ratings import paired_lists, with_further_ratings
-from ordrec.storage.schema import Array, Parts, Table
+from ordrec.storage.schema import Array, Optional, Part, Parts, Table
 
 __all__ = ["SHARED", "ChoiceModel", "histories", "replaced_rows"]
 
@@ -44,6 +45,7 @@ def histories(ratings: Ratings) -> sparse.csr_array:
         table = sparse.csr_array(ratings.matrix("value").T)
         table.data = interest_in(table.data, ratings.scale)
     table.indptr = table.indptr.astype(table.indices.dtype)
+    table.sort_indices()
     return table
 
 
@@ -71,20 +73,29 @@ class ChoiceModel(ListingModel):
 
     stored: ClassVar = IDENTITY | {
         "_history": Table("users", "items", low=0.0, high=MOST_INTEREST),
-        "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
+        "item_counts_": Array("items", dtype=np.int64, low=0),
         "item_groups_": Parts(ItemGroups),
+        "held_out_": Optional(Part(HeldOut)),
     }
 
     ordered_by = "pick"  # the chance of it
     _learns_from_picks = True
+    _dated: ClassVar[bool] = False  # whether `_learn` looks at times
     _history: sparse.csr_array
     item_counts_: np.ndarray
+    held_out_: HeldOut | None = None  # ratings that `fit_scan` left out
 
     # ---- what a subclass does -------------------------------------------------------------
 
     @abstractmethod
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
-        """Learn from the histories of all users."""
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
+        """Learn from the histories of all users, with sorted indices.
+
+        ``times`` are those of their entries; None where there are none, or unless ``_dated``.
+        ``items`` is the item table, if there is one.
+        """
 
     @abstractmethod
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
@@ -121,11 +132,27 @@ class ChoiceModel(ListingModel):
     def fit(self, ratings: Ratings) -> Self:
         """Learn from ratings, forgetting what was learnt before; return the model."""
         self._remember(ratings)
-        self._history = histories(ratings)
-        self.item_counts_ = ratings.item_counts.astype(np.int64)
-        self.item_groups_ = item_groups(ratings.item_table)
-        self._learn(self._history, ratings)
+        self.held_out_, history = None, histories(ratings)
+        times = entry_times(ratings, history) if self._dated else None
+        return self.learn(history, times, ratings.item_table)
+
+    def learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> Self:
+        """Learn from histories of the users and items whose ids and scale the model has.
+
+        ``times`` are those of the entries, whose indices are sorted; ``items`` is the item table.
+        """
+        self._history, self.item_groups_ = history, item_groups(items)
+        self.item_counts_ = np.bincount(history.indices, minlength=history.shape[1])
+        self._learn(history, times, items)
         return self
+
+    def without_users(self) -> Self:
+        """Return a copy that knows no users."""
+        model = copy.copy(self)
+        model.user_ids_, model._history = self.user_ids_[:0], self._history[:0]
+        return model
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Return one score per pair; the higher, the likelier the user picks the item.

@@ -38,11 +38,8 @@ from ordrec.choice.inner_splits import (
     INNER_USERS,
     SHARE,
     InnerSplit,
-    entry_times,
     inner_splits,
-    ranks_of_interest,
 )
-from ordrec.data import Ratings
 from ordrec.lists.best import best_columns
 from ordrec.storage.schema import Number
 
@@ -252,33 +249,24 @@ def learnt_calibration(
     return PickCalibration.fitted(lists, SHARE, lists_of(below), horizon)
 
 
-def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:
-    """Return the calibration of a fitted choice model.
+def calibrated_picks(
+    model: ChoiceModel, history: sparse.csr_array, times: np.ndarray | None, seed: int = 0
+) -> PickCalibration:
+    """Return the calibration of a choice model that is fitted to these histories.
 
     A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more.
     """
     if hasattr(model, "calibration_"):
         return model.calibration_
-    history = model.history_rows(np.arange(len(model.user_ids_)))
-    history.sort_indices()
     return learnt_calibration(
-        lambda split: _lists_of_refit(model, ratings, split),
-        history,
-        entry_times(ratings, history),
-        np.random.default_rng(seed),
+        lambda split: _lists_of_refit(model, split), history, times, np.random.default_rng(seed)
     )
 
 
-def _lists_of_refit(model: ChoiceModel, ratings: Ratings, split: InnerSplit) -> ListedScores:
+def _lists_of_refit(model: ChoiceModel, split: InnerSplit) -> ListedScores:
     """Lists of a copy of the model that is fitted to the given part."""
     given, held = split.given, split.held[split.rows]
-    levels = ranks_of_interest(given.data, ratings.scale.n_ranks) - 1
-    part = Ratings(
-        np.repeat(np.arange(given.shape[0]), np.diff(given.indptr)), given.indices, levels,
-        scale=ratings.scale, user_ids=ratings.user_ids, item_ids=ratings.item_ids,
-        binned_values=None if ratings.has_ratings else np.exp(given.data - 1.0),
-    )  # fmt: skip
-    fitted = copy.deepcopy(model).fit(part)
+    fitted = copy.copy(model).learn(given, split.given_times if model._dated else None, None)
     scores = fitted.score_users(split.rows)
     fitted.item_filter().hide(scores, given[split.rows])
     return ListedScores.of(scores, np.diff(given.indptr)[split.rows], held)

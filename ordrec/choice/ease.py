@@ -1,22 +1,35 @@
-"""EASE: every item regressed on all others, in closed form."""
+"""EASE: every item regressed on all others, in closed form; with many items, on the nearest."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
+from ordrec.choice.ease_nearest import NearestProblem
 from ordrec.choice.ease_solver import EaseProblem
-from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
-from ordrec.data import Ratings
+from ordrec.choice.inner_splits import (
+    FEW_USERS,
+    SHARE,
+    ListQuality,
+    climb_by_doubling,
+    inner_splits,
+    left_out_quality,
+    without_users,
+)
 from ordrec.errors import ArgumentError, ModelFileError, callers_level
+from ordrec.lists.best import best_columns
+from ordrec.lists.filters import CELLS_AT_ONCE, ItemFilter
+from ordrec.models.workplace import kept
 from ordrec.runtime.parallel import one_blas_thread, worker_count
-from ordrec.storage.arrays import round_to_half
-from ordrec.storage.schema import Array, Number
+from ordrec.storage.schema import Array, Matrix, Number
 
 __all__ = ["EASE", "EaseInputs", "row_factors"]
 
@@ -25,6 +38,8 @@ START = 200.0  # where the search for the ridge begins
 LEFT_OUT_USERS = 1000
 CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_items^3
 LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
+NEAREST_START = 100.0  # of the search for the ridge of regressions on few items
+PAIRS_SHARE = 0.4  # of max_memory, for the pairs that such regressions are made of
 
 MOST_POWER = 2  # of numbers of ratings: beyond it they overflow single precision
 
@@ -53,28 +68,32 @@ class EASE(ChoiceModel):
         Ridges grow with the number of the item's ratings, relative to the mean, to this power.
     min_ratings : int
         Items with fewer ratings have no weights and score 0.
+    n_nearest : int
+        Where the weights of all items on all others do not fit into ``max_memory``: on how many
+        items each item is regressed, those that say most about it.
     max_memory : float
         Gigabytes that the weights may take while they are solved for; choosing the ridge takes
-        up to 0.2 more. Where all items take more, only those with the most
-        ratings get weights, with a warning.
+        up to 0.2 more. With 8, up to 22,360 items are solved for exactly.
     n_jobs : int, optional
-        Threads that sum up the Gram matrices; all cores by default.
+        Threads; all cores by default.
 
     Attributes
     ----------
     weights_ : float32 array of shape (n_weighted_items, n_weighted_items)
-        Row: the item rated; column: the item scored. Rounded to half precision.
+        Row: the item rated; column: the item scored. Sparse if items are regressed on the nearest.
     weighted_items_ : int64 array
         Codes of the items that have weights.
     regularization_ : float
         The ridge, as given or chosen.
     tried_ : dict of float to float
-        Each ridge that was tried, and its quality by leave-one-out.
+        Each ridge that was tried, and its quality: by leave-one-out, or, if items are regressed on
+        the nearest, the NDCG of lists for parts of histories that were set aside.
 
     Notes
     -----
-    Time grows with the cube of the number of items and memory with its square. A user without
-    ratings of items with weights is scored by popularity.
+    Solved exactly, time grows with the cube of the number of items and memory with its square;
+    with the nearest items, both grow with their number (see `ordrec.choice.ease_nearest`). A user
+    without ratings of items with weights is scored by popularity.
 
     Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
 
@@ -89,7 +108,7 @@ class EASE(ChoiceModel):
 
     stored: ClassVar = ChoiceModel.stored | {
         "weighted_items_": Array("weighted", dtype=np.int64, codes="items"),
-        "weights_": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "weights_": Matrix("weighted", "weighted", dtype=np.float32),
         "mean_count_": Number(1e-300, "items"),
         "regularization_": Number(),
     }
@@ -98,6 +117,7 @@ class EASE(ChoiceModel):
     user_power: float = 0.0
     item_power: float = 0.0
     min_ratings: int = 3
+    n_nearest: int = 100
     max_memory: float = 8.0
     n_jobs: int | None = None
     search_space: ClassVar[dict[str, Any]] = {
@@ -105,9 +125,11 @@ class EASE(ChoiceModel):
         "item_power": (0.0, 1.0),
     }
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         with one_blas_thread():
-            self.learn_histories(history, ratings.scale.n_ranks, np.random.default_rng(0))
+            self.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
 
     def learn_histories(
         self, history: sparse.csr_array, n_ranks: int, rng: np.random.Generator
@@ -121,18 +143,32 @@ class EASE(ChoiceModel):
                 "goes with what: popularity takes its place",
                 stacklevel=callers_level(),
             )
-        problem = inputs.problem(n_jobs)
-        self.tried_: dict[float, float] = {}
-        if self.regularization is None:
-            ridge, self.tried_ = chosen_ridge(inputs, problem, n_ranks, n_jobs, rng)
-        else:
-            ridge = float(self.regularization)
-        self.regularization_ = ridge
         self.weighted_items_, self.mean_count_ = inputs.items, inputs.mean_count
-        self.weights_ = problem.solve(inputs.ridges(ridge)).weights(np.float32)
-        round_to_half(self.weights_)  # as the file holds them, so that a stored model is the same
+        self.tried_: dict[float, float] = {}
+        ridge, problem = self.regularization, cache(lambda: inputs.problem(n_jobs))
+        about = inputs.history, inputs.factors, inputs.counts, inputs.n_nearest, inputs.max_memory
+
+        if ridge is None:
+            ridge, self.tried_ = chosen_ridge(inputs, about, problem, n_ranks, n_jobs, rng)
+        self.regularization_ = float(ridge)
+        ridges = inputs.ridges(self.regularization_)
+
+        def weights() -> dict[str, np.ndarray]:
+            B = problem().solve(ridges).weights()
+            if not sparse.issparse(B):
+                return {"B": np.ascontiguousarray(B, dtype=np.float32)}
+            return {"data": B.data, "indices": B.indices, "start": B.indptr}
+
+        found = kept("EASE", (*about, ridges), weights)
+        if "B" in found:
+            self.weights_ = found["B"]
+        else:
+            parts = found["data"], found["indices"], found["start"]
+            self.weights_ = sparse.csr_array(parts, shape=(inputs.items.size,) * 2)
 
     def _check_parameters(self) -> None:
+        if self.n_nearest < 1:
+            raise ArgumentError(f"n_nearest must be at least 1, got {self.n_nearest}")
         if self.regularization is not None and not self.regularization > 0:
             raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
         for name in ("user_power", "item_power"):
@@ -145,28 +181,30 @@ class EASE(ChoiceModel):
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
         counts = self.item_counts_
-        items = self._within_memory(np.flatnonzero(counts >= self.min_ratings))
-        return EaseInputs.of(history, items, counts[items], self.user_power, self.item_power)
+        items = np.flatnonzero(counts >= self.min_ratings)
+        exact = items.size <= self._largest_exact
+        return EaseInputs.of(
+            history, items, counts[items], self.user_power, self.item_power,
+            None if exact else self.n_nearest, PAIRS_SHARE * self.max_memory,
+        )  # fmt: skip
 
-    def _within_memory(self, items: np.ndarray) -> np.ndarray:
-        """The items with the most ratings whose matrices fit into ``max_memory``."""
+    @property
+    def _largest_exact(self) -> int:
+        """How many items are solved for exactly within ``max_memory``."""
         in_double, in_single = (
             int(np.sqrt(self.max_memory * 1e9 / (size * COPIES))) for size in (8, 4)
         )
-        single = min(items.size, in_single) > LARGEST_IN_DOUBLE
-        size, limit = (4, in_single) if single else (8, min(in_double, LARGEST_IN_DOUBLE))
-        if limit < 1:
+        if in_single < 1:
             raise ArgumentError(f"max_memory is too small, got {self.max_memory}")
+        return in_single if in_single > LARGEST_IN_DOUBLE else min(in_double, LARGEST_IN_DOUBLE)
+
+    @property
+    def block_items(self) -> np.ndarray:
+        """The items with weights whose square tables fit into ``max_memory``: the most rated."""
+        items, limit = self.weighted_items_, self._largest_exact
         if items.size <= limit:
             return items
-        warnings.warn(
-            f"EASE: {items.size} items take {COPIES * size * items.size**2 / 1e9:.2g} GB, and "
-            f"max_memory is {self.max_memory:g}: only the {limit} items with the most ratings "
-            "get weights",
-            stacklevel=callers_level(),
-        )
-        most = np.argsort(-self.item_counts_[items], kind="stable")[:limit]
-        return np.sort(items[most])
+        return np.sort(items[np.argsort(-self.item_counts_[items], kind="stable")[:limit]])
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
@@ -175,7 +213,8 @@ class EASE(ChoiceModel):
         scale = row_factors(sizes, self.mean_count_, self.user_power)
         inputs = sparse.csr_array(sparse.diags_array(scale) @ rows).astype(np.float32)
         scores = np.zeros(history.shape)
-        scores[:, self.weighted_items_] = inputs @ self.weights_
+        found = inputs @ self.weights_
+        scores[:, self.weighted_items_] = found.toarray() if sparse.issparse(found) else found
         empty = np.diff(rows.indptr) == 0
         scores[empty] = self.item_counts_ / max(int(self.item_counts_.max(initial=0)), 1)
         return scores
@@ -188,7 +227,9 @@ class EASE(ChoiceModel):
         place[self.weighted_items_] = np.arange(self.weighted_items_.size)
         parts, own = np.zeros(row.nnz), place[row.indices]
         if place[item] >= 0:
-            parts[own >= 0] = self.weights_[own[own >= 0], place[item]]
+            column = self.weights_[:, [place[item]]]
+            column = column.toarray() if sparse.issparse(column) else column
+            parts[own >= 0] = column[own[own >= 0], 0]
         return scale * row.data * parts
 
     def check_stored(self) -> None:
@@ -210,6 +251,8 @@ class EaseInputs:
     counts: np.ndarray
     mean_item_count: float
     item_power: float
+    n_nearest: int | None  # None: each item is regressed on all others
+    max_memory: float
 
     @classmethod
     def of(
@@ -219,6 +262,8 @@ class EaseInputs:
         counts: np.ndarray,
         user_power: float,
         item_power: float,
+        n_nearest: int | None,
+        max_memory: float,
     ) -> EaseInputs:
         """From the histories of all users, the items that get weights, and their counts."""
         sizes = np.diff(history.indptr)
@@ -227,7 +272,8 @@ class EaseInputs:
         own = sparse.csr_array(history[:, items])
         own.sort_indices()
         mean_item_count = float(counts.mean()) if counts.size else 1.0
-        return cls(items, own, factors, mean_count, counts, mean_item_count, item_power)
+        fixed = mean_item_count, item_power, n_nearest, max_memory
+        return cls(items, own, factors, mean_count, counts, *fixed)
 
     def most_rated(self, n_items: int) -> EaseInputs:
         """The same regressions, with the same ridges, among the items with the most ratings."""
@@ -243,8 +289,11 @@ class EaseInputs:
         """Double precision for few items, single for many."""
         return np.float64 if self.items.size <= LARGEST_IN_DOUBLE else np.float32
 
-    def problem(self, n_jobs: int) -> EaseProblem:
+    def problem(self, n_jobs: int) -> EaseProblem | NearestProblem:
         """The regressions of these inputs."""
+        if self.n_nearest is not None:
+            fixed = self.n_nearest, self.max_memory, n_jobs
+            return NearestProblem(self.history, self.factors, *fixed)
         return EaseProblem(self.history, self.factors, self.dtype, n_jobs)
 
     def ridges(self, regularization: float) -> np.ndarray:
@@ -254,29 +303,88 @@ class EaseInputs:
 
 def chosen_ridge(
     inputs: EaseInputs,
-    problem: EaseProblem,
+    about: tuple[Any, ...],
+    problem: Callable[[], EaseProblem | NearestProblem],
     n_ranks: int,
     n_jobs: int,
     rng: np.random.Generator,
 ) -> tuple[float, dict[float, float]]:
-    """Return the best ridge by leave-one-out of users, and the quality of each that was tried.
+    """Return the best ridge for some users, and the quality of each that was tried.
 
-    With many items, it is chosen among those with the most ratings.
+    With many items, that of regressions on all others is chosen among those with the most ratings.
+
+    Parameters
+    ----------
+    inputs : EaseInputs
+    about : tuple
+        All that the choice depends on, but for the users that are drawn.
+    problem : callable
+        Returns the regressions of the inputs.
+    n_ranks, n_jobs : int
+    rng : Generator
+        Draws the users.
     """
-    if inputs.items.size > CHOOSING_ITEMS:
-        inputs = inputs.most_rated(CHOOSING_ITEMS)
-        problem = inputs.problem(n_jobs)
-    rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
+    exact = inputs.n_nearest is None
+    start, some = (START, inputs.most_rated(CHOOSING_ITEMS)) if exact else (NEAREST_START, inputs)
+    rows = np.flatnonzero(np.diff(some.history.indptr) > 1)
     if rows.size < FEW_USERS:
-        return START, {}
+        return start, {}
     rows = np.sort(rng.permutation(rows)[:LEFT_OUT_USERS])
+
+    def chosen() -> dict[str, np.ndarray]:
+        if not exact:
+            quality = _by_held_parts(some, rows, n_ranks, n_jobs)
+        else:
+            own = problem() if some is inputs else some.problem(n_jobs)
+            assert isinstance(own, EaseProblem)
+            quality = _by_leaving_out(some, own, rows, n_ranks)
+        best, tried = climb_by_doubling(quality, start)
+        return {"best": np.array([best]), "tried": np.array(list(tried.items()))}
+
+    found = kept("EASE ridge", (*about, inputs.item_power, rows, n_ranks), chosen)
+    return float(found["best"][0]), dict(found["tried"].tolist())
+
+
+def _by_leaving_out(
+    inputs: EaseInputs, problem: EaseProblem, rows: np.ndarray, n_ranks: int
+) -> Callable[[float], float]:
+    """The quality of a ridge by leave-one-out of users."""
     own = inputs.history[rows]
 
     def quality(ridge: float) -> float:
         scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
         return float(left_out_quality(scores, own, n_ranks).mean())
 
-    return climb_by_doubling(quality, START)
+    return quality
+
+
+def _by_held_parts(
+    inputs: EaseInputs, rows: np.ndarray, n_ranks: int, n_jobs: int
+) -> Callable[[float], float]:
+    """The quality of a ridge by lists for parts of histories that were set aside.
+
+    The users whose lists are measured take no part in the regressions.
+    """
+    rng, n_users = np.random.default_rng(0), rows.size
+    (split,) = inner_splits(inputs.history[rows], 1, SHARE, rng, max_users=n_users)
+    own, given = split.rows, split.given[split.rows]
+    rest = replace(inputs, history=without_users(inputs.history, rows))
+    problem = rest.problem(n_jobs)
+    Z = sparse.csr_array(sparse.diags_array(inputs.factors[rows][own]) @ given).astype(np.float32)
+    width = max(1, CELLS_AT_ONCE // max(inputs.items.size, 1))
+    measure = ListQuality(split.held[own], n_ranks)
+    allowed = ItemFilter(np.ones(inputs.items.size, dtype=np.bool_))
+
+    def quality(ridge: float) -> float:
+        B, lists = problem.solve(inputs.ridges(ridge)).weights(), []
+        for first in range(0, Z.shape[0], width):
+            some = slice(first, first + width)
+            scores = (Z[some] @ B).toarray()
+            allowed.hide(scores, given[some])
+            lists.append(best_columns(scores, 10))
+        return float(measure(np.concatenate(lists)).mean())
+
+    return quality
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

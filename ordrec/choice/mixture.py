@@ -18,9 +18,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
@@ -40,12 +41,10 @@ from ordrec.choice.inner_splits import (
     SHARE,
     InnerSplit,
     ListQuality,
-    entry_times,
     inner_splits,
     without_users,
 )
 from ordrec.choice.new_items import ListsNewItems, NewItems
-from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
@@ -93,7 +92,7 @@ class ChoiceMixture(ListsNewItems):
     horizon : float
         How many next picks are meant, relative to the number of the user's ratings.
     max_memory : float
-        Gigabytes, see `EASE`. Items without weights in EASE are scored by ALS alone.
+        Gigabytes, see `EASE`.
     n_jobs : int, optional
         Threads; all cores by default.
     random_state : int
@@ -144,23 +143,26 @@ class ChoiceMixture(ListsNewItems):
         "n_factors": [16, 32, 64, 128],
     }
 
+    _dated = True
+
     # ---- learning -------------------------------------------------------------------------
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         self._check_parameters()
-        history.sort_indices()
-        rng, times = np.random.default_rng(self.random_state), self._times(ratings, history)
+        rng, times = np.random.default_rng(self.random_state), self._used(times)
         with one_blas_thread():
             self.learn_parts(history, times, rng)
             report(3.0, 4.0, "calibration")
             self.calibrate(history, times, rng)
-            self.new_items_ = self.learnt_new_items(history, ratings, rng)
+            self.new_items_ = self.learnt_new_items(history, items, rng)
 
     def learnt_new_items(
-        self, history: sparse.csr_array, ratings: Ratings, rng: np.random.Generator
+        self, history: sparse.csr_array, items: pd.DataFrame | None, rng: np.random.Generator
     ) -> NewItems | None:
         """Learn to score items without ratings from the item table."""
-        return NewItems.learnt(ratings.item_table, history, self.als_, self.scale_.n_ranks, rng)
+        return NewItems.learnt(items, history, self.als_, self.scale_.n_ranks, rng)
 
     def calibrate(
         self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
@@ -236,8 +238,6 @@ class ChoiceMixture(ListsNewItems):
 
         def scores_by(model: EASE, given: sparse.csr_array, mix: float) -> np.ndarray:
             E, A = model.score_histories(given), als.score_histories(given)
-            left_to_als = without_weights(counts, model)
-            E[:, left_to_als] = A[:, left_to_als]
             return mixed_scores(E, A, counts, mix)
 
         if self.cold is None:
@@ -298,7 +298,7 @@ class ChoiceMixture(ListsNewItems):
         """Return both models fitted to a part of the histories, with these counts of items."""
         ease, als = self._part_ease(counts), self._new_als()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all histories has warned already
+            warnings.simplefilter("ignore")  # of too few ratings; the fit to all has warned already
             ease.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
         als.learn_histories(history)
         return ease, als
@@ -309,8 +309,9 @@ class ChoiceMixture(ListsNewItems):
         ease.item_counts_ = counts
         return ease
 
-    def _times(self, ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
-        times = None if self.future == "random" else entry_times(ratings, history)
+    def _used(self, times: np.ndarray | None) -> np.ndarray | None:
+        """The times of the entries, if the future is a matter of time."""
+        times = None if self.future == "random" else times
         if times is None and self.future in ("latest", "next"):
             raise ArgumentError(f'future="{self.future}", but the ratings have no times')
         return times
@@ -318,23 +319,18 @@ class ChoiceMixture(ListsNewItems):
     def inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        ease = self._part_ease(counts)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all histories has warned already
-            inputs = ease.inputs(split.given)
+        inputs = self._part_ease(counts).inputs(split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization_)
         )
         als = self._new_als()
         als.learn_histories(split.given)
-        left_to_als = without_weights(counts, ease, inputs.items)
         width, parts = self.block_size(), []
         for first in range(0, split.rows.size, width):
             rows = split.rows[first : first + width]
             A = als.user_factors_[rows] @ als.item_factors_.T
             E = np.zeros_like(A)
             E[:, inputs.items] = solution.scores(rows)
-            E[:, left_to_als] = A[:, left_to_als]
             given = split.given[rows]
             sizes = np.diff(given.indptr)
             scores = mixed_scores(E, A, counts, self.mix_)
@@ -348,14 +344,14 @@ class ChoiceMixture(ListsNewItems):
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
         E, A = self.ease_.score_histories(history), self.als_.score_histories(history)
-        scores = self.mixed(E, A, self.item_counts_, self.ease_, history)
+        scores = self.mixed(E, A, self.item_counts_, history)
         return self.with_new(scores, lambda: self.als_.factors_of(history), sizes_of(history))
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         rows = self.history_rows(codes)
         E, A = self.ease_.score_histories(rows), self.als_.score_users(codes)
-        scores = self.mixed(E, A, self.item_counts_, self.ease_, rows)
+        scores = self.mixed(E, A, self.item_counts_, rows)
         return self.with_new(scores, lambda: self.als_.factors_of_users(codes), sizes_of(rows))
 
     def mixed(
@@ -363,19 +359,16 @@ class ChoiceMixture(ListsNewItems):
         E: np.ndarray,
         A: np.ndarray,
         counts: np.ndarray,
-        ease: EASE,
         history: sparse.csr_array,
     ) -> np.ndarray:
-        """Return the scores of histories from those of EASE, which are overwritten, and ALS."""
-        left_to_als = without_weights(counts, ease)
-        E[:, left_to_als] = A[:, left_to_als]
+        """Return the scores of histories from those of EASE and ALS."""
         scores = mixed_scores(E, A, counts, self.mix_)
         return with_popularity(scores, counts, np.diff(history.indptr), self.cold_)
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of EASE, by codes.
 
-        Of an item without weights in EASE, to the score of ALS.
+        Of an item with too few ratings for EASE, to the score of ALS.
         """
         model = self.ease_ if item in self.ease_.weighted_items_ else self.als_
         return model.contributions(code, item)
@@ -394,6 +387,12 @@ class ChoiceMixture(ListsNewItems):
             Number of each user's ratings.
         """
         return self.calibration_.p_pick(scores, counts)
+
+    def without_users(self) -> Self:
+        """Return a copy that knows no users."""
+        model = super().without_users()
+        model.ease_, model.als_ = self.ease_.without_users(), self.als_.without_users()
+        return model
 
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
@@ -419,12 +418,6 @@ def check_future(future: str) -> None:
         raise ArgumentError(
             f"future must be one of {', '.join(kinds)}, got {future!r}", parameter="future"
         )
-
-
-def without_weights(counts: np.ndarray, ease: EASE, items: np.ndarray | None = None) -> np.ndarray:
-    """Return the items with enough ratings for EASE that are not among those with weights."""
-    weighted = ease.weighted_items_ if items is None else items
-    return np.setdiff1d(np.flatnonzero(counts >= ease.min_ratings), weighted)
 
 
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:

@@ -37,7 +37,6 @@ from ordrec.choice.inner_splits import (
     FEW_USERS,
     InnerSplit,
     ListQuality,
-    entry_times,
     inner_splits,
     ranks_of_interest,
 )
@@ -151,12 +150,14 @@ class OrderedChoice(ListsNewItems):
     random_state: int = 0
     search_space: ClassVar[dict[str, Any]] = {"n_factors": [16, 32, 64, 128]}
 
+    _dated = True
+
     # ---- learning -------------------------------------------------------------------------
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         check_future(self.future)
-        history.sort_indices()
-        times = entry_times(ratings, history)
         if times is None and self.future in ("next", "latest"):
             raise ArgumentError(f'future="{self.future}", but the ratings have no times')
         # one per entry of the histories, 0 where it is unknown
@@ -174,11 +175,11 @@ class OrderedChoice(ListsNewItems):
             with one_blas_thread():
                 self._learn_order(history, np.random.default_rng(self.random_state))
         else:
-            self.mixture_._learn(history, ratings)
+            self.mixture_._learn(history, times, items)
             self.chosen_, self.calibration_ = self.mixture_.chosen_, self.mixture_.calibration_
         if ordered:
             rng = np.random.default_rng(self.random_state)
-            self.mixture_.new_items_ = self.mixture_.learnt_new_items(history, ratings, rng)
+            self.mixture_.new_items_ = self.mixture_.learnt_new_items(history, items, rng)
 
     def _learn_order(self, history: sparse.csr_array, rng: np.random.Generator) -> None:
         report(0.0, 1.0, span=0.4)
@@ -197,7 +198,7 @@ class OrderedChoice(ListsNewItems):
         self.mixture_.calibration_ = self.calibration_
         if trial is not None and self.weights_:
             report(0.9, 1.0, "order", span=0.0)
-            items = self.mixture_.ease_.weighted_items_
+            items = self.mixture_.ease_.block_items
             rows = DatedRows.of(history, self._times)
             self.order_ = LearntOrder.of(
                 rows, items, self.item_counts_, rng, self.weights_, trial.features
@@ -309,6 +310,12 @@ class OrderedChoice(ListsNewItems):
         model._times = replaced_rows(dated, given, np.unique(users)).data
         return model
 
+    def without_users(self) -> Self:
+        """Return a copy that knows no users."""
+        model = super().without_users()
+        model._times, model.mixture_ = self._times[:0], self.mixture_.without_users()
+        return model
+
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.mixture_ = self.mixture_.shared_with(self)
         self.mixture_._on_fold_in(users)
@@ -341,7 +348,7 @@ class OrderedChoice(ListsNewItems):
         """Check that what was learnt of the order fits the models."""
         if bool(self.weights_) != (self.order_ is not None):
             raise ModelFileError("its weights do not go with what it has learnt of the order")
-        n_weighted = self.mixture_.ease_.weighted_items_.size
+        n_weighted = self.mixture_.ease_.block_items.size
         if self.order_ is not None and len(self.order_.cosines) != n_weighted:
             raise ModelFileError("its order is of other items than those with weights")
 
@@ -380,7 +387,7 @@ class _Trial:
         self.counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
         ease, als = mixture.part_models(split.given, self.counts)
         given = DatedRows.of(split.given, split.given_times)
-        items = ease.weighted_items_
+        items = ease.block_items
         order = LearntOrder.of(given, items, self.counts, rng, names, near)
         self.features = OrderedFeatures(ease, als, order, self.counts)
         self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
@@ -451,4 +458,4 @@ class _Trial:
         history = self.rows.history
         E = self.features.ease.score_histories(history)
         A = self.features.als.score_histories(history)
-        return self.mixture.mixed(E, A, self.counts, self.features.ease, history)
+        return self.mixture.mixed(E, A, self.counts, history)

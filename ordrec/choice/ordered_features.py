@@ -71,7 +71,8 @@ class LearntOrder:
     Attributes
     ----------
     cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
-        Among the items that have weights in EASE; row: the earlier item. Rounded to half precision.
+        Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
+        the earlier item. Rounded to half precision.
     rated : RatingTimes
     sequence : LogBilinear or None
         None where the feature of that name is not used.
@@ -105,7 +106,7 @@ class LearntOrder:
         ----------
         rows : DatedRows
         items : int64 array
-            Codes of the items that have weights in EASE, rising.
+            Codes of the items of the tables, rising.
         counts : array of shape (n_items,)
             Numbers of ratings.
         rng : Generator
@@ -117,7 +118,7 @@ class LearntOrder:
         shares = item_shares(counts)[items]
         lifts, sequence = lag_lifts(rows, items, shares), None
         if "sequence" in names and near is not None and near.order.sequence is not None:
-            own = near.ease.weighted_items_
+            own = near.ease.block_items
             sequence = near.order.sequence.moved_to(own, items, shares)
             sequence = sequence.trained(rows, items, rng, AGAIN)
         elif "sequence" in names:
@@ -225,13 +226,13 @@ class OrderedFeatures:
 
     def _sequence(self, rows: DatedRows) -> np.ndarray:
         assert self.order.sequence is not None
-        scores, items = self._popularity(rows).copy(), self.ease.weighted_items_
+        scores, items = self._popularity(rows).copy(), self.ease.block_items
         scores[:, items] = self.order.sequence.scores(rows, items)
         return scores
 
     def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
-        """Products with a table among the weighted items, as scores of all items."""
-        items = self.ease.weighted_items_
+        """Products with a table among some items, as scores of all items."""
+        items = self.ease.block_items
         scores = np.zeros(weights.shape, dtype=np.float32)
         scores[:, items] = sparse.csr_array(weights[:, items]).astype(np.float32) @ table
         return scores

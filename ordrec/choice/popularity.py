@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
-from ordrec.data import Ratings
 from ordrec.storage.schema import Integer
 
 __all__ = ["Popularity"]
@@ -29,8 +29,10 @@ class Popularity(ChoiceModel):
 
     stored: ClassVar = ChoiceModel.stored | {"n_fitted_users_": Integer(low=1)}
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
-        self.n_fitted_users_ = max(int((ratings.user_counts > 0).sum()), 1)
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
+        self.n_fitted_users_ = max(int((np.diff(history.indptr) > 0).sum()), 1)
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""

@@ -16,7 +16,7 @@ from ordrec.cli.docs import docs
 from ordrec.cli.evaluate import evaluate
 from ordrec.cli.explain import explain, similar
 from ordrec.cli.fit import fit
-from ordrec.cli.on_disk import fit_all, predict_all
+from ordrec.cli.on_disk import evaluate_all, fit_all, predict_all
 from ordrec.cli.parameters import in_options
 from ordrec.cli.predict import predict
 from ordrec.cli.rank import rank_evaluate, rank_explain, rank_fit, rank_predict, rank_update
@@ -45,6 +45,7 @@ rank_app = typer.Typer(help="Rank documents by graded relevance.", no_args_is_he
 app.command()(fit)
 app.command()(predict)
 app.command("fit-all")(fit_all)
+app.command("evaluate-all")(evaluate_all)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)

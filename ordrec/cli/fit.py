@@ -85,7 +85,7 @@ def fit(
         ratings = reading.ratings(data)
     else:
         ratings = reading.scan(data).sample_users(sample_users)
-    ratings = with_side_data(ratings, reading, users, items, new_items=True)
+    ratings = with_side_data(ratings, reading, users, items, new_items="beside known ones")
     what = "ratings" if ratings.has_ratings else "picks"
     text = f"fitting {model} to {ratings.n_ratings:,} {what}"
     with saying_what_stays(output), progress_bar(quiet, text):

@@ -1,4 +1,4 @@
-"""``ordrec fit-all`` and ``ordrec predict-all``, for more ratings than fit in memory."""
+"""``ordrec fit-all``, ``predict-all`` and ``evaluate-all``, for ratings that stay on disk."""
 
 from __future__ import annotations
 
@@ -36,9 +36,19 @@ def fit_all(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter of the factors, such as n_factors=16. Can be repeated.",
+            help="A parameter of the model, such as n_factors=16. Can be repeated.",
         ),
     ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="recommender, factors, predictor (its preset large), or a model of what users "
+            "pick: ordered, choice, ease, als, popularity.",
+        ),
+    ] = "factors",
     items: ItemsOption = None,
     users: UsersOption = None,
     blocks: Annotated[
@@ -46,8 +56,9 @@ def fit_all(
         typer.Option(
             "--blocks",
             metavar="FOLDER",
-            help="Where to keep blocks of users meanwhile; workers on other machines need access "
-            "to it. By default the system's folder for temporary files.",
+            help="Where to keep files meanwhile; workers on other machines need access to it. "
+            "When the same command is given again after a stop, it goes on with them. By default "
+            "the system's folder for temporary files, and a stopped fit begins anew.",
         ),
     ] = None,
     hold_out: Annotated[
@@ -55,7 +66,8 @@ def fit_all(
         typer.Option(
             "--hold-out",
             metavar="SHARE",
-            help="Leave out the share of the ratings that 'ordrec predict-all' predicts.",
+            help="Leave out the share of the ratings that 'ordrec predict-all' predicts and "
+            "'ordrec evaluate-all' measures by.",
         ),
     ] = 0.0,
     overwrite: OverwriteOption = False,
@@ -64,17 +76,17 @@ def fit_all(
     scheduler: SchedulerOption = None,
     quiet: NoBarOption = False,
 ) -> None:
-    """Fit factors to all users of a folder of ratings, here or on a cluster.
+    """Fit a model to all users of a folder of ratings, here or on a cluster.
 
     The ratings are read block by block and never are in memory together. The model knows all
-    items; 'ordrec predict-all' brings in the users.
+    items; 'ordrec recommend --for FOLDER' and 'ordrec predict-all' bring in the users.
     """
     from ordrec.data import Ratings
     from ordrec.files import save
     from ordrec.recommend import HeldOut, fit_scan
 
     check_output(output, "model", [folder, users, items], overwrite=overwrite)
-    model = made_model("factors", settings or [])
+    model = made_model(kind, settings or [])
     tables: dict[str, Any] = {
         f"{kind}_table": read_side_table(path, kind, USUAL)
         for kind, path in (("user", users), ("item", items))
@@ -157,3 +169,45 @@ def predict_all(
             progress=progress,
         )
     print(f"{found.n_pairs:,} predictions in {found.path}")
+
+
+def evaluate_all(
+    model: ModelArgument,
+    folder: FolderArgument,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Folder for lists and predictions."),
+    ],
+    of: Annotated[
+        str, typer.Option("--of", metavar="WHAT", help="Measure lists or ratings.")
+    ] = "lists",
+    metrics: Annotated[
+        str | None, typer.Option("--metrics", metavar="NAMES", help="Joined by commas.")
+    ] = None,
+    length: Annotated[int, typer.Option("-n", metavar="N", help="Length of the lists.")] = 10,
+    own_class: ClassOption = None,
+    max_memory: MemoryOption = None,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
+) -> None:
+    """Measure a model of 'ordrec fit-all --hold-out' on what was held out.
+
+    All users of the folder are folded in with the ratings that were not held out, and their lists
+    or predictions are measured. The same command continues a stopped run.
+    """
+    from ordrec.data import Ratings
+    from ordrec.evaluation import evaluate_scan
+
+    fitted = loaded(model, max_memory, own_class)
+    result = evaluate_scan(
+        fitted,
+        Ratings.scan(folder),
+        output,
+        of=of,  # type: ignore[arg-type]
+        metrics=None if metrics is None else metrics.split(","),
+        length=length,
+        engine=engine_of(engine, scheduler),
+        n_jobs=jobs,
+    )
+    print(result)

@@ -43,8 +43,8 @@ def recommend(
         typer.Option(
             "--for",
             metavar="WHO",
-            help="All users of the model (all), or those of a file: csv with a column user, or one "
-            "user id per line.",
+            help="All users of the model (all), those of a file (csv with a column user, or one "
+            "user id per line), or all users of a folder of ratings, who are folded in.",
         ),
     ] = None,
     n: Annotated[int, typer.Option("-n", metavar="N", help="Number of items per user.")] = 10,
@@ -143,15 +143,27 @@ def recommend(
     with progress_bar(quiet) as progress:
         if many:
             _check_order(fitted, by, candidates, batch=True)
+            parallel: dict[str, Any] = {"engine": where, "n_jobs": jobs, "progress": progress}
+            if Path(many).is_dir():
+                from ordrec.data import Ratings
+                from ordrec.recommend import recommend_scan
+
+                assert output is not None
+                scan = Ratings.scan(many)
+                options |= parallel | {"overwrite": overwrite}
+                recommend_scan(fitted, scan, output, n, **options)
+                return
+            if many == "all" and not len(fitted.user_ids_):
+                raise ArgumentError(
+                    "--for all: a model of 'ordrec fit-all' knows items and no users: name the "
+                    "folder of ratings whose users are meant, --for FOLDER"
+                )
             ids = (
                 None
                 if many == "all"
                 else ids_of_file(fitted.user_ids_, Path(many), "user", "--for", reading.user_col)
             )
-            fitted.recommend_all(
-                n, ids, out=output, overwrite=overwrite, engine=where, n_jobs=jobs,
-                progress=progress, **options,
-            )  # fmt: skip
+            fitted.recommend_all(n, ids, out=output, overwrite=overwrite, **parallel, **options)
             return
         lists = _lists_one_by_one(fitted, users or [], n, by, candidates, options, progress)
     # after the bar, which would break the lines

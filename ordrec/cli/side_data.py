@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -36,12 +36,12 @@ def with_side_data(
     users: Path | None,
     items: Path | None,
     *,
-    new_items: bool = False,
+    new_items: Literal[False, "all", "beside known ones"] = False,
 ) -> Ratings:
     """Add the tables in these files to ratings, and say on standard error what they hold.
 
     A column of ids may be called as in the table of ratings. With ``new_items``, the items that
-    nobody has rated are added.
+    nobody has rated are added, of any table or of one that also describes rated ones.
     """
     from ordrec.data.formats.archives import prefix_errors
     from ordrec.errors import visible
@@ -53,7 +53,11 @@ def with_side_data(
         table = read_side_table(path, kind, reading)
         with prefix_errors(str(path)):
             given = {f"{kind}_table": table}
-            ratings = ratings.with_side_tables(**given, new_items=new_items and kind == "item")
+            if new_items == "beside known ones":
+                ratings.with_side_tables(**given)  # refuses a table none of whose ids is known
+            ratings = ratings.with_side_tables(
+                **given, new_items=bool(new_items) and kind == "item"
+            )
         added = getattr(ratings, f"{kind}_table")
         columns = SideEncoder().fit(added).columns_
         said = [f"{name} ({use})" for name, use in columns.items()]

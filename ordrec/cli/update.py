@@ -74,7 +74,7 @@ def update(
     if more:
         merged = _with_known_ratings(fitted, new)
         with replacing_ratings():
-            merged = with_side_data(merged, reading, users, items, new_items=True)
+            merged = with_side_data(merged, reading, users, items, new_items="all")
             updated = fitted.fold_in(merged)
     else:
         columns = {name: column.tolist() for name, column in new.items()}

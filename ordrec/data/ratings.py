@@ -540,10 +540,10 @@ class Ratings:
         """
         users = side_table(user_table, self.user_ids, "user", "user", self.user_table)
         if item_table is not None and new_items:
-            item_ids, items = extended_side_table(
+            item_ids, extended = extended_side_table(
                 item_table, self.item_ids, "item", "item", self.item_table
             )
-            return self._replaced(user_table=users, item_table=items, item_ids=item_ids)
+            return self._replaced(user_table=users, item_table=extended, item_ids=item_ids)
         items = side_table(item_table, self.item_ids, "item", "item", self.item_table)
         return self._replaced(user_table=users, item_table=items)
 

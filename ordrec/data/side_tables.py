@@ -59,6 +59,15 @@ def extended_side_table(
     """
     table = _checked(frame, ids, kind, column, some_are_known=False)
     known = table.index.isin(ids)
+    if len(table) and not known.any():
+        warnings.warn(
+            OrdrecWarning(
+                f"{kind}_table: none of its {len(table)} ids ({_first(table.index)}) is one of the "
+                f"ratings ({_first(ids)}): all of them are new",
+                parameter=f"{kind}_table",
+            ),
+            stacklevel=callers_level(),
+        )
     further = table.index[~known]
     if ids.dtype.kind in "iu" and len(further):
         try:

@@ -23,6 +23,7 @@ from .metrics.rating_errors import mze as mze
 from .metrics.rating_errors import off_by_one as off_by_one
 from .metrics.rating_errors import quadratic_kappa as quadratic_kappa
 from .metrics.rating_errors import rmse as rmse
+from .on_disk import evaluate_scan as evaluate_scan
 from .predictions import Predictions as Predictions
 from .predictions import predictions_from_frame as predictions_from_frame
 from .problems.base import Problem as Problem

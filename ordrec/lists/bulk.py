@@ -23,7 +23,7 @@ from ordrec.storage.parts import PartFolder, checksum, model_checksum
 if TYPE_CHECKING:
     from ordrec.lists.listing import ListingModel
 
-__all__ = ["item_columns", "recommend_all"]
+__all__ = ["checked_file", "item_columns", "join_tables", "recommend_all", "write_table"]
 
 FORMAT = "ordrec lists"
 VERSION = 1
@@ -151,7 +151,7 @@ def recommend_all(
         found = dict(run(_block_frame, blocks, shared=(lists,), **parallel))
         frames = [found[number] for number in range(len(blocks))]
         return pd.concat(frames, ignore_index=True) if frames else lists.empty()
-    path = _checked_file(out)
+    path = checked_file(out)
     folder = PartFolder(
         path.with_name(path.name + ".parts"),
         MANIFEST,
@@ -168,8 +168,7 @@ def recommend_all(
     try:
         for _ in run(_write_block, tasks, shared=(lists,), **parallel):
             pass
-        join = _join_csv if path.suffix == ".csv" else _join_parquet
-        join(parts, path, lists.empty())
+        join_tables(parts, path, lists.empty())
     except (OSError, OrdrecError) as error:
         if folder.path.is_dir():
             raise
@@ -197,7 +196,8 @@ def _codes(model: ListingModel, users: Any) -> np.ndarray:
     return codes[~unknown]
 
 
-def _checked_file(out: str | Path) -> Path:
+def checked_file(out: str | Path) -> Path:
+    """Return the full path of a file for lists, after checking its ending and its folder."""
     path = Path(out)
     if path.suffix not in ENDINGS:
         raise ArgumentError(f"{path}: lists are written as {' or '.join(ENDINGS)}")
@@ -215,13 +215,23 @@ def _block_frame(codes: np.ndarray, lists: _Lists) -> pd.DataFrame:
 def _write_block(task: tuple[Path, np.ndarray], lists: _Lists) -> None:
     path, codes = task
     check_folder_visible(path.parent)
-    frame = lists.frame(codes)
+    write_table(lists.frame(codes), path)
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as csv or parquet, by the ending."""
     with replace_file(path) as file:
         if path.suffix == ".csv":
             frame.to_csv(file, index=False, lineterminator="\n")
         else:
             pyarrow, parquet = parquet_engine(path)
             parquet.write_table(pyarrow.Table.from_pandas(frame, preserve_index=False), file)
+
+
+def join_tables(parts: list[Path], path: Path, empty: pd.DataFrame) -> None:
+    """Write the tables of all parts to one file; ``empty`` has the columns of a table."""
+    join = _join_csv if path.suffix == ".csv" else _join_parquet
+    join(parts, path, empty)
 
 
 def _join_csv(parts: list[Path], path: Path, empty: pd.DataFrame) -> None:

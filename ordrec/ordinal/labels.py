@@ -8,7 +8,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import LabelEncoder
 
 from ordrec.errors import ArgumentError, DataError
 
@@ -69,6 +68,8 @@ def refuse_encoded(y: np.ndarray) -> None:
     if y.dtype.kind not in "iu":
         return
     for frame in _frames_of("sklearn."):
+        from sklearn.preprocessing import LabelEncoder  # here, as it takes a tenth of an import
+
         known = frame.f_locals
         own = getattr(known.get("self"), "__dict__", {})
         for value in (*known.values(), *own.values()):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
+from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.explanation import Influence
 from ordrec.lists.groups import ItemGroups
@@ -297,6 +298,11 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         if factors is not None:
             factors = factors.update(user, item, rating, timestamp)
         return self._with_models(process, factors)
+
+    @property
+    def held_out_(self) -> HeldOut | None:
+        """Ratings that `fit_scan` left out."""
+        return self.factors_.held_out_
 
     def _with_models(
         self, process: ProcessPredictor | None, factors: OrdinalFactors | None

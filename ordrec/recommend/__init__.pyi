@@ -4,6 +4,7 @@ from ordrec.choice.ease import EASE as EASE
 from ordrec.choice.mixture import ChoiceMixture as ChoiceMixture
 from ordrec.choice.ordered import OrderedChoice as OrderedChoice
 from ordrec.choice.popularity import Popularity as Popularity
+from ordrec.data.on_disk.held_out import HeldOut as HeldOut
 from ordrec.lists.bulk import recommend_all as recommend_all
 from ordrec.lists.explanation import Explanation as Explanation
 from ordrec.models.protocols import FoldInModel as FoldInModel
@@ -20,8 +21,6 @@ from ordrec.rating.baselines.item_knn import ItemKNN as ItemKNN
 from ordrec.rating.baselines.mean import GlobalMean as GlobalMean
 from ordrec.rating.conformal import ConformalRatings as ConformalRatings
 from ordrec.rating.factors.model import OrdinalFactors as OrdinalFactors
-from ordrec.rating.factors.on_disk import fit_scan as fit_scan
-from ordrec.rating.on_disk.held_out import HeldOut as HeldOut
 from ordrec.rating.on_disk.predictions import ScanPredictions as ScanPredictions
 from ordrec.rating.on_disk.predictions import predict_scan as predict_scan
 from ordrec.rating.per_user.model import PerUserPredictor as PerUserPredictor
@@ -30,6 +29,8 @@ from ordrec.rating.process.model import ProcessPredictor as ProcessPredictor
 from ordrec.rating.thresholds.model import PersonalThresholds as PersonalThresholds
 from ordrec.runtime.fit_report import FitReport as FitReport
 
+from .on_disk import fit_scan as fit_scan
+from .on_disk import recommend_scan as recommend_scan
 from .recommender import Recommender as Recommender
 from .registry import make_model as make_model
 from .registry import model_names as model_names

@@ -24,9 +24,11 @@ import pandas as pd
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.calibration import PickCalibration, calibrated_picks
 from ordrec.choice.choosing import Chosen
+from ordrec.choice.inner_splits import entry_times
 from ordrec.choice.mixture import check_future
 from ordrec.choice.ordered import OrderedChoice
 from ordrec.data import Ratings
+from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.best import ORDERS, RatingOrder, best_columns, pair_scores
 from ordrec.lists.explanation import Explanation, explain_rating
@@ -138,8 +140,10 @@ class Recommender(RatingListingModel, DistributionModel):
         report(0.0, 1.0, span=CHOICE_SHARE)
         self.choice_ = self._new_choice_model().fit(ratings)
         report(CHOICE_SHARE, 1.0, span=0.0)
+        history = self.choice_._history
+        times = None if hasattr(self.choice_, "calibration_") else entry_times(ratings, history)
         with progress("calibration"):
-            self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
+            self.calibration_ = calibrated_picks(self.choice_, history, times, self.random_state)
         rating = self._new_rating_model() if ratings.has_ratings or self.rating != "auto" else None
         report(CHOICE_SHARE, 1.0, span=1.0 - CHOICE_SHARE)
         self.rating_: Any = None if rating is None else rating.fit(ratings)
@@ -543,6 +547,21 @@ class Recommender(RatingListingModel, DistributionModel):
         if self.rating_ is not None:
             model.rating_ = self._folding_rating_model().fold_in(ratings)
         return model
+
+    def without_users(self) -> Self:
+        """Return a recommender without its training users, to fold others in."""
+        self._check_fitted()
+        model = copy.copy(self)
+        model.choice_ = self.choice_.without_users()
+        model.user_ids_ = model.choice_.user_ids_
+        if hasattr(self.rating_, "without_users"):
+            model.rating_ = self.rating_.without_users()
+        return model
+
+    @property
+    def held_out_(self) -> HeldOut | None:
+        """Ratings that `fit_scan` left out."""
+        return self.choice_.held_out_
 
     def _folding_rating_model(self) -> Any:
         if not hasattr(self.rating_, "fold_in"):

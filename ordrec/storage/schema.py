@@ -533,10 +533,11 @@ def _write_repeated(arrays: dict[str, np.ndarray], name: str, entries: np.ndarra
 
 
 class Matrix(Field):
-    """Rows of features, dense or sparse."""
+    """Rows of features, dense or sparse, whose entries are of a data type."""
 
-    def __init__(self, rows: Length, columns: Length):
-        self.dense, self.thin = Array(rows, columns), Table(rows, columns)
+    def __init__(self, rows: Length, columns: Length, *, dtype: Any = np.float64):
+        self.dense, self.thin = Array(rows, columns, dtype=dtype), Table(rows, columns)
+        self.dtype = dtype
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write one array, or those of a sparse table."""
@@ -549,8 +550,9 @@ class Matrix(Field):
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the matrix, as it was."""
-        field = self.dense if file.prefix + name in file.arrays else self.thin
-        return field.read(file, name)
+        if file.prefix + name in file.arrays:
+            return self.dense.read(file, name)
+        return self.thin.read(file, name).astype(self.dtype, copy=False)
 
 
 class Ids(Field):

@@ -1,16 +1,16 @@
-"""EASE and the choice mixture with many items: seconds, memory, and what leaving items out costs.
+"""EASE and the choice mixture with many items: seconds, memory, and what few nearest items cost.
 
     python pipelines/lists/bench_many_items.py [--items 4000 10000 25000 60000] [--jobs 1]
-        [--models ease mixture] [--loss 500 1000 2000] [--seed 11] [--data FOLDER] [--quick]
+        [--models ease mixture] [--loss 25 50 100 200] [--seed 11] [--data FOLDER] [--quick]
 
 Each size is measured in a process of its own, for its peak memory. The ratings are invented: a
 hundred by each of twice as many users as items, but at most 20,000 users; the popularity of the
-items is a power law, as uneven as in MovieLens. ``kept`` is how many items have weights in EASE
-under its ``max_memory``; the others are scored by ALS alone. ``before`` and ``peak`` are the
-largest memory before and after the fit.
+items is a power law, as uneven as in MovieLens. ``weights`` is how many weights EASE has: the
+square of the items, or, where these do not fit into ``max_memory``, those on the nearest items.
+``before`` and ``peak`` are the largest memory before and after the fit.
 
-``--loss``: on ml-1m (user-holdout:0.2), graded NDCG@10 of the mixture when EASE has weights for the
-so many most-rated items only, compared with all of them.
+``--loss``: on ml-1m (user-holdout:0.2), graded NDCG@10 of EASE with the powers of the mixture when
+each item is regressed on the so many nearest items, compared with regressions on all of them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import os
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from topn_measures import Truth, ten_best
 
-from ordrec.choice.ease import COPIES, EASE, LARGEST_IN_DOUBLE
+from ordrec.choice.ease import EASE
 from ordrec.choice.mixture import ChoiceMixture
 from ordrec.data import Ratings
 from ordrec.datasets import load_dataset, synthetic_ratings
@@ -45,7 +45,7 @@ def main() -> None:
     options.add_argument("--data", default=os.environ.get("ORDREC_DATA"), help="data folder")
     options.add_argument("--items", nargs="*", type=int, default=[4000, 10_000, 25_000, 60_000])
     options.add_argument("--models", nargs="+", default=["ease", "mixture"])
-    options.add_argument("--loss", nargs="*", type=int, default=[500, 1000, 2000])
+    options.add_argument("--loss", nargs="*", type=int, default=[25, 50, 100, 200])
     options.add_argument("--max-memory", type=float, default=EASE().max_memory)
     options.add_argument("--jobs", type=int, help="threads; all cores by default")
     options.add_argument("--seed", type=int, default=11)
@@ -56,10 +56,10 @@ def main() -> None:
         measure(chosen.one, chosen.items[0], chosen)
         return
     if chosen.quick:
-        chosen.items, chosen.loss, chosen.max_memory = [300], [50], 0.001
+        chosen.items, chosen.loss, chosen.max_memory = [300], [10], 0.001
     if chosen.items:
         print(
-            f"{'items':>7s} {'model':8s} {'ratings':>9s} {'kept':>6s} {'fit':>8s} {'CPU':>8s} "
+            f"{'items':>7s} {'model':8s} {'ratings':>9s} {'weights':>10s} {'fit':>8s} {'CPU':>8s} "
             f"{'list ms':>8s} {'before':>7s} {'peak GB':>8s}"
         )
     for n_items in chosen.items:
@@ -88,7 +88,6 @@ def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     first_run(made(name, chosen.max_memory, chosen.jobs).fit, invented(200))
     ratings = invented(n_items)
     before = peak_memory()
-    warnings.simplefilter("ignore")  # that not all items get weights
     wall, cpu = time.perf_counter(), time.process_time()
     model.fit(ratings)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -96,9 +95,10 @@ def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     n_listed = min(200, ratings.n_users)
     ten_best(model, np.arange(n_listed))
     spent = 1e3 * (time.perf_counter() - started) / n_listed
-    kept = getattr(model, "ease_", model).weighted_items_.size
+    weights = getattr(model, "ease_", model).weights_
+    n_weights = weights.nnz if sparse.issparse(weights) else weights.size
     print(
-        f"{n_items:7d} {name:8s} {ratings.n_ratings:9d} {kept:6d} {wall:8.1f} {cpu:8.1f} "
+        f"{n_items:7d} {name:8s} {ratings.n_ratings:9d} {n_weights:10d} {wall:8.1f} {cpu:8.1f} "
         f"{spent:8.2f} {before:7.2f} {peak_memory():8.2f}"
     )
 
@@ -122,7 +122,7 @@ def invented(n_items: int) -> Ratings:
 
 
 def loss(chosen: argparse.Namespace) -> None:
-    """Print what it costs to give weights to the most-rated items only."""
+    """Print what it costs to regress each item on the nearest items only."""
     ratings = (
         synthetic_ratings(150, 120, n_ratings=4000, seed=1)
         if chosen.quick
@@ -132,29 +132,24 @@ def loss(chosen: argparse.Namespace) -> None:
     truth = Truth.of(split.test)
     n_enough = int((split.train.item_counts >= EASE().min_ratings).sum())
     print(f"\n{ratings.name}, user-holdout:0.2, seed {chosen.seed}: {n_enough} items in EASE")
+    too_little = 15.0 * n_enough**2 / 1e9  # gigabytes, for a solution with all items
     full = np.empty(0)
-    for n_kept in [n_enough, *sorted(chosen.loss, reverse=True)]:
-        memory = gigabytes_for(n_kept)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = ChoiceMixture(max_memory=memory, n_jobs=chosen.jobs).fit(split.train)
+    for n_nearest in [None, *sorted(chosen.loss, reverse=True)]:
+        kind: dict[str, Any] = {"user_power": 0.5, "item_power": 0.25, "n_jobs": chosen.jobs}
+        if n_nearest is not None:
+            kind |= {"n_nearest": n_nearest, "max_memory": too_little}
+        started = time.process_time()
+        model = EASE(**kind).fit(split.train)
+        spent = time.process_time() - started
         values = truth.measured(ten_best(model, truth.users)[0])["graded"]
         full = full if full.size else values
         low, mean, high = bootstrap_interval(values - full)
+        said = "all other items" if n_nearest is None else f"{n_nearest} nearest items"
         print(
-            f"{model.ease_.weighted_items_.size:5d} items with weights, ridge "
-            f"{model.ease_.regularization_:g}: graded NDCG@10 {values.mean():.4f}, minus all "
-            f"{mean:+.4f} [{low:+.4f} {high:+.4f}]",
+            f"on {said}, ridge {model.regularization_:g}, {spent:.0f} CPU s: graded NDCG@10 "
+            f"{values.mean():.4f}, minus all {mean:+.4f} [{low:+.4f} {high:+.4f}]",
             flush=True,
         )
-
-
-def gigabytes_for(n_items: int) -> float:
-    """Return the memory under which so many items get weights, or a few more."""
-    in_double = n_items * np.sqrt(2.0) <= LARGEST_IN_DOUBLE  # else as many fit in single precision
-    size = 8 if in_double else 4
-    n_items = n_items if in_double else max(n_items, LARGEST_IN_DOUBLE + 1)
-    return size * COPIES * (n_items + 0.5) ** 2 / 1e9
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from implicit.nearest_neighbours import BM25Recommender, CosineRecommender, TFIDFRecommender
 from scipy import sparse
 from topn_measures import N, Truth, ten_best
@@ -31,10 +32,12 @@ class LeftOutEASE(EASE):
 
     ones: bool = False
 
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+    def _learn(
+        self, history: sparse.csr_array, times: np.ndarray | None, items: pd.DataFrame | None
+    ) -> None:
         if self.ones:
             history.data[:] = 1.0
-        super()._learn(history, ratings)
+        super()._learn(history, times, items)
 
 
 class Neighbours:

@@ -102,16 +102,6 @@ def test_rare_items_have_no_weights() -> None:
         EASE(min_ratings=1000).fit(ratings)
 
 
-def test_memory_keeps_the_items_with_the_most_ratings() -> None:
-    ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
-    with pytest.warns(UserWarning, match="only the 17 items with the most ratings get weights"):
-        model = EASE(max_memory=1e-5).fit(ratings)
-    counts = ratings.item_counts
-    dropped = np.setdiff1d(np.flatnonzero(counts >= 3), model.weighted_items_)
-    assert model.weighted_items_.size == 17
-    assert counts[model.weighted_items_].min() >= counts[dropped].max()
-
-
 @pytest.mark.parametrize("n_users", [1000, 2000])  # by users, and by items
 def test_a_fit_stays_within_its_estimate_of_memory(n_users: int, monkeypatch) -> None:
     monkeypatch.setattr("ordrec.choice.ease.LARGEST_IN_DOUBLE", 100)
@@ -130,9 +120,8 @@ def test_the_estimate_of_memory_knows_the_precision(monkeypatch) -> None:
     monkeypatch.setattr("ordrec.choice.ease.LARGEST_IN_DOUBLE", 20)
     ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
     for gigabytes, n_kept in ((1e-5, 25), (5e-6, 12)):  # single precision, double precision
-        with pytest.warns(UserWarning, match=f"only the {n_kept} items"):
-            model = EASE(max_memory=gigabytes).fit(ratings)
-        assert model.weighted_items_.size == n_kept
+        model = EASE(50.0, max_memory=gigabytes).fit(ratings)
+        assert model.block_items.size == n_kept
 
 
 def test_the_most_rated_items_keep_their_ridges() -> None:

@@ -203,3 +203,25 @@ def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
     again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "n_factors=0")
     assert isinstance(again.exception, ArgumentError)
     assert "n_factors must be at least 1" in str(again.exception)
+
+
+def test_a_choice_model_is_fitted_measured_and_makes_lists_from_the_folder(
+    folder: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "ease.ordrec"
+    words = ["fit-all", folder / "parts", "-m", "ease", "--hold-out", "0.2", "-o", model]
+    done = ordrec(*words, "--blocks", tmp_path / "kept", "--quiet")
+    assert done.exit_code == 0, done.output
+    assert list((tmp_path / "kept").iterdir()) == []
+    done = ordrec("evaluate-all", model, folder / "parts", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "recall@10" in done.output
+    top = tmp_path / "top.csv"
+    done = ordrec("recommend", model, "--for", folder / "parts", "-n", "3", "-o", top, "--quiet")
+    assert done.exit_code == 0, done.output
+    lengths = pd.read_csv(top).groupby("user").size()
+    assert len(lengths) > 60  # some have rated all 30 items
+    assert lengths.max() == lengths.median() == 3
+    done = ordrec("recommend", model, "--for", "all", "-o", tmp_path / "none.csv")
+    assert done.exit_code != 0
+    assert "--for FOLDER" in str(done.exception)

@@ -23,11 +23,18 @@ import pytest
 from support import parallel_tasks
 from support.experiment_models import NoisyThreshold, striped_table
 
-from ordrec import save
+from ordrec import Ratings, save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.recommend import make_model
+from ordrec.recommend import (
+    ImplicitALS,
+    OrdinalFactors,
+    Recommender,
+    fit_scan,
+    make_model,
+    recommend_scan,
+)
 from ordrec.report.figures import save_figure
 from ordrec.runtime.parallel import Engine, dask_cluster, run_all
 from ordrec.runtime.parallel.dask_cluster import SentOutcome
@@ -80,6 +87,38 @@ def test_dask_workers_that_die_are_replaced_and_the_results_complete(
     engine = Engine("dask", cluster_of)
     assert run_all(parallel_tasks.die_once, range(40), shared=shared, engine=engine) == expected
     assert [p.name for p in tmp_path.iterdir()] == ["died-13"]
+
+
+@pytest.mark.parametrize("cluster_of", [2], indirect=True)
+def test_a_worker_killed_during_a_fit_from_disk_changes_no_list(
+    cluster_of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All loops of the choice model and all visits of the factors run on the cluster."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("ordrec.models.workplace.LITTLE_WORK", -1)
+    synthetic_ratings(60, 40, n_ratings=1200, seed=3).to_partitions(
+        tmp_path / "ratings", rows_per_part=400
+    )
+    scan = Ratings.scan(tmp_path / "ratings")
+    killed: list[str] = []
+
+    def kill_one(done: int, total: int, text: str) -> None:
+        if text == "histories written":
+            with distributed.Client(cluster_of, set_as_default=False) as client:
+                pids = client.run(os.getpid)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+            killed.append(text)
+
+    def lists(name: str, **options: Any) -> bytes:
+        rating = OrdinalFactors(n_factors=2, max_iter=2, symmetric=False)
+        ready = Recommender(choice=ImplicitALS(n_factors=3, n_iter=3), rating=rating)
+        model = fit_scan(ready, scan, rows=300, **options)
+        options.pop("progress", None)
+        return recommend_scan(model, scan, tmp_path / f"{name}.csv", 5, **options).read_bytes()
+
+    there = lists("there", engine=Engine("dask", cluster_of), progress=kill_one)
+    assert killed == ["histories written"]
+    assert there == lists("here")
 
 
 def test_a_result_that_dask_calls_lost_on_its_way_is_computed_again() -> None:

@@ -52,8 +52,14 @@ def test_new_users_and_seconds() -> None:
 def test_many_items() -> None:
     said = printed("bench_many_items.py")
     assert "failed" not in said
-    assert "    300 mixture      45000    176 " in said
-    assert "50 items with weights" in said
+    assert "    300 mixture      45000      30000 " in said  # 100 for each item
+    assert "on 10 nearest items" in said
+
+
+def test_gowalla() -> None:
+    said = printed("gowalla.py").splitlines()
+    assert [line.split()[0] for line in said[2:]] == ["ease", "ease-scaled", "mixture", "mixture:"]
+    assert all(0.1 < float(line.split()[1]) < 1.0 for line in said[2:5])
 
 
 def test_items_that_nobody_has_rated() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +32,8 @@ from ordrec.data.on_disk.row_blocks import (
     row_blocks,
     user_starts,
 )
-from ordrec.errors import ArgumentError, DataError
+from ordrec.errors import ArgumentError, DataError, StorageError
+from ordrec.storage.parts import checksum
 
 __all__ = ["RatingsScan", "scan_ratings"]
 
@@ -201,6 +204,19 @@ class RatingsScan:
                 f"{self.path / ITEMS}: item {plain(self.item_ids[item])!r} has {counts[item]} "
                 f"ratings, not {self.item_counts[item]}: write the folder again"
             )
+
+    def checksum(self) -> str:
+        """Return a checksum of the files, and of how they are read."""
+        about = [self.columns, self.dated, self.weight, [part.file for part in self.parts]]
+        edges = (self.scale.values, self.scale.edges)
+        pieces = [json.dumps(about).encode(), *(e.tobytes() for e in edges if e is not None)]
+        for part in self.parts:
+            try:
+                with open(self.path / part.file, "rb") as file:
+                    pieces.append(hashlib.file_digest(file, "sha256").digest())
+            except OSError as error:
+                raise StorageError(f"{self.path / part.file}: cannot be read: {error}") from None
+        return checksum(*pieces)
 
     # ---- reading ---------------------------------------------------------------------------
 

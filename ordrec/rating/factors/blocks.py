@@ -18,7 +18,7 @@ from ordrec.rating.factors.visits import UserBlock
 from ordrec.runtime.files import storage_errors
 
 if TYPE_CHECKING:
-    from ordrec.rating.on_disk.held_out import HeldOut
+    from ordrec.data.on_disk.held_out import HeldOut
 
 __all__ = ["StoredBlock", "write_blocks"]
 

@@ -46,6 +46,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
+from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
@@ -68,7 +69,6 @@ from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
 from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
-from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 

@@ -1,8 +1,8 @@
-"""`fit_scan`: fit `OrdinalFactors` to ratings that stay on disk."""
+"""Fit `OrdinalFactors` to ratings that stay on disk, block after block of users."""
 
 from __future__ import annotations
 
-import tempfile
+import pickle
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, callers_level
@@ -38,78 +39,35 @@ from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
 from ordrec.rating.factors.row_updates import LinearSystems
 from ordrec.rating.factors.rows import CompactRows, usual_sizes
 from ordrec.rating.factors.visits import UserSums, Visit, visit_block
-from ordrec.rating.on_disk.held_out import HeldOut
-from ordrec.runtime.files import make_folder
+from ordrec.runtime.files import make_folder, replace_file
 from ordrec.runtime.parallel import Engine, loop_threads, run_all, worker_count
-from ordrec.runtime.progress import progress as showing
 from ordrec.runtime.progress import report
 
-__all__ = ["fit_scan"]
+__all__ = ["fit_factors"]
 
 LANES = 4  # groups of blocks that are visited side by side, whatever the number of workers
+STATE = "sweeps"  # the file with the state after the last sweep
 STEPS_BESIDE_SWEEPS = 4  # of the progress: ratings, pattern, the last items and users
 Progress = Callable[[int, int, str], None]
 
 
-def fit_scan(
+def fit_factors(
     model: OrdinalFactors,
     scan: RatingsScan,
+    place: Path,
     *,
     user_table: Any = None,
     item_table: Any = None,
     held_out: HeldOut | None = None,
-    folder: str | Path | None = None,
     rows: int = ROWS,
-    engine: Engine | str | None = None,
+    engine: Engine | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> OrdinalFactors:
-    """Fit `OrdinalFactors` to all ratings of a scan without loading them all into memory.
+    """Fit the factors to all ratings of a scan; see `ordrec.recommend.fit_scan`.
 
-    Users are read in blocks, and the sums over ratings that the items need are added up, so memory
-    grows with the number of items and not with the number of ratings. The result is that of
-    ``model.fit(scan.collect())`` except for rounding, for the pattern, whose random start differs,
-    and for the drift of users: times are not used, and a warning says so.
-
-    Parameters
-    ----------
-    model : OrdinalFactors
-        Its parameters are used; it is fitted and returned.
-    scan : RatingsScan
-    user_table, item_table : DataFrame, optional
-        Side data, as `Ratings.from_frame` takes it, beside those that the folder has.
-    held_out : HeldOut, optional
-        Ratings that are left out, for `predict_scan` to predict. The model remembers them.
-    folder : str or Path, optional
-        Where the blocks are kept while this runs, in a folder that is removed afterwards: about
-        12 bytes per rating (20 where ratings have weights, which count as in memory) and 9.2 kB
-        per user (with 32 factors): the rows before and after a sweep. On a cluster, all workers
-        need access to it. By default the system's folder for temporary files.
-    rows : int
-        Number of ratings of a block. More of them need more memory; results change in the last
-        digits.
-    engine, n_jobs
-        See `ordrec.runtime.parallel.run`; a task is a fourth of the blocks. By default this
-        process, with threads.
-    progress : callable, optional
-        Called as ``progress(done, total, text)`` after each step; fewer sweeps than ``total`` says
-        may do.
-
-    Returns
-    -------
-    OrdinalFactors
-        The model. It knows all items and no user: `predict_scan` and `fold_in` bring users in.
-
-    Examples
-    --------
-    >>> from ordrec import Ratings
-    >>> from ordrec.datasets import synthetic_ratings
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     synthetic_ratings(60, 40, n_ratings=1200).to_partitions(folder)
-    ...     scan = Ratings.scan(folder)
-    ...     model = fit_scan(OrdinalFactors(n_factors=2, pattern=2), scan)
-    ...     model.fold_in(scan.sample_users(5)).predict_proba(["stranger"], [3]).shape
-    (1, 5)
+    ``place`` is where blocks are kept. A state that an interrupted fit of the same model to the
+    same ratings left there is taken up.
     """
     model._check_parameters()
     if model.use_time is True:
@@ -120,30 +78,29 @@ def fit_scan(
             "fit to ratings in memory",
             stacklevel=callers_level(),
         )
-    if folder is not None:
-        make_folder(Path(folder))
     steps = _Steps(model.max_iter + STEPS_BESIDE_SWEEPS, progress)
-    with (
-        tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place,
-        showing("fit_scan", model.verbose),
-        loop_threads(worker_count(n_jobs)) as threads,
-    ):
-        blocks, ids = _written(scan, Path(place).absolute(), rows, held_out)
+    with loop_threads(worker_count(n_jobs)) as threads:
+        blocks, ids = _written(scan, make_folder(place), rows, held_out)
         steps.report(1, "ratings read")
         margins, n_factors = _prepare(model, scan, blocks, ids, user_table, item_table)
         steps.report(2, "pattern of who rated what")
         users = UsersOnDisk(blocks, margins.n_user_side, threads, engine, n_jobs)
-        fits = [
-            Fit(margins, n_factors, model.random_state, name)
-            for name in DIRECTIONS[: 1 + model.symmetric]
-        ]
-        for fit in fits:
-            users.start(fit)
-        for number in range(model.max_iter):
-            sweep([fit for fit in fits if not fit.converged], users, threads)
-            steps.report(3 + number, f"sweep {number + 1}")
+        state = place / STATE
+        first, fits = _state_of(state)
+        if not fits:
+            names = DIRECTIONS[: 1 + model.symmetric]
+            fits = [Fit(margins, n_factors, model.random_state, name) for name in names]
+            for fit in fits:
+                users.start(fit)
+        for number in range(first, model.max_iter):
             if all(fit.converged for fit in fits):
                 break
+            moving = [fit for fit in fits if not fit.converged]
+            sweep(moving, users, threads)
+            with replace_file(state) as file:
+                file.write_bytes(pickle.dumps((number + 1, fits)))
+            users.remove_old(moving)
+            steps.report(3 + number, f"sweep {number + 1}")
         solve_items(fits, users, threads)
         steps.report(steps.total - 1, "items")
         model.directions_ = tuple(solve_users(fits, users))
@@ -151,6 +108,18 @@ def fit_scan(
         model._history, model.held_out_ = RatingHistory.empty(0), held_out
         steps.report(steps.total, "users")
     return model
+
+
+def _state_of(file: Path) -> tuple[int, list[Fit]]:
+    """How many sweeps an interrupted fit has done, and its fits; none without such a file.
+
+    The file is one of this program in a folder that the caller named for it, not one to be sent
+    around, and is written in one step: it is a pickle, unlike the files of models.
+    """
+    if not file.exists():
+        return 0, []
+    number, fits = pickle.loads(file.read_bytes())
+    return number, fits
 
 
 @dataclass(frozen=True)
@@ -244,7 +213,7 @@ class UsersOnDisk:
     threads : Executor
         For visits in this process.
     engine, n_jobs
-        See `fit_scan`.
+        See `ordrec.recommend.fit_scan`.
     """
 
     def __init__(
@@ -273,11 +242,13 @@ class UsersOnDisk:
             found = run_all(
                 visit_lane, lanes, shared=(visits, n_side), engine=self._engine, n_jobs=self._n_jobs
             )
-        for visit in visits:
-            if visit.user_spans:  # there are newer rows
-                for block in blocks:
-                    block.remove_rows(visit.direction, visit.number)
         return [_added(lanes_of_one) for lanes_of_one in zip(*found, strict=True)]
+
+    def remove_old(self, fits: list[Fit]) -> None:
+        """Remove the rows before the last sweep, once its state is stored."""
+        for visit in (fit.visit() for fit in fits):
+            for block in self._blocks:
+                block.remove_rows(visit.direction, visit.number - 1)
 
     def result(self, fit: Fit, cold: ColdPrior) -> tuple[CompactRows, None]:
         """Return the row of the unknown user; all others stay on disk."""

@@ -7,9 +7,7 @@ are one file, written atomically. Parts finished before an interruption are not 
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,13 +20,13 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.data.columns import as_pandas
 from ordrec.data.groups import Groups
+from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.models.base import codes_of, replacing_ratings
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
-from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.parts import PartFolder, checksum, model_checksum
@@ -293,21 +291,7 @@ def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[
         arrays = [*hashes, targets.start, *([] if targets.times is None else [targets.times])]
         pairs = checksum(*(array.tobytes() for array in arrays))
     return {
-        "ratings": _checksum_of_ratings(scan),
+        "ratings": scan.checksum(),
         "pairs": pairs,
         "model": model_checksum(model),
     }
-
-
-def _checksum_of_ratings(scan: RatingsScan) -> str:
-    """Checksum of the files of a scan, and of how they are read."""
-    about = [scan.columns, scan.dated, scan.weight, [part.file for part in scan.parts]]
-    pieces = [json.dumps(about).encode()]
-    pieces += [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
-    for part in scan.parts:
-        try:
-            with open(scan.path / part.file, "rb") as file:
-                pieces.append(hashlib.file_digest(file, "sha256").digest())
-        except OSError as error:
-            raise StorageError(f"{scan.path / part.file}: cannot be read: {error}") from None
-    return checksum(*pieces)

@@ -10,13 +10,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ordrec.errors import ArgumentError, WorkerLost
 from ordrec.runtime.parallel.tasks import Outcome, attempt
 
-__all__ = ["DaskPool"]
+__all__ = ["DaskPool", "connected"]
 
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60  # to wait for the first worker of a cluster
@@ -41,17 +41,15 @@ class DaskPool:
         function: Callable[..., Any],
         shared: tuple[Any, ...],
     ):
-        try:
-            from distributed import KilledWorker
-        except ImportError as error:
-            raise ArgumentError(
-                "the engine dask needs a package that is not installed: pip install 'ordrec[dask]'"
-            ) from error
+        check_installed()
+        from distributed import KilledWorker
+
         self.lost: tuple[type[BaseException], ...] = (CancelledError, KilledWorker)
         self._content = (function, shared)
         self._open = ExitStack()  # what this pool opened and must close
         try:
-            self._client = self._connected(scheduler, n_workers)
+            self._client = self._open.enter_context(connected(scheduler, n_workers))
+            self._address = self._client.scheduler_info()["address"]
             self.renew()
             threads = sum(self._client.nthreads().values())
             self.width = 2 * (n_workers if bounded else threads)
@@ -129,21 +127,38 @@ class DaskPool:
         """Whether the client has given up on its scheduler."""
         return self._client.status in ("closing", "closed")
 
-    def _connected(self, scheduler: Any, n_workers: int) -> Any:
-        """The given client, a client for the address, or one of a cluster started here."""
-        from dask import config
-        from distributed import Client, LocalCluster
 
-        if isinstance(scheduler, Client):
-            self._address = scheduler.scheduler_info()["address"]
-            return scheduler
+def check_installed() -> None:
+    """Say how to install Dask, if it is not."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ArgumentError(
+            "the engine dask needs a package that is not installed: pip install 'ordrec[dask]'"
+        ) from error
+
+
+@contextmanager
+def connected(scheduler: Any, n_workers: int) -> Iterator[Any]:
+    """The given client, a client for the address, or one of a cluster started here.
+
+    What is opened for the block is closed behind it.
+    """
+    check_installed()
+    from dask import config
+    from distributed import Client, LocalCluster
+
+    if isinstance(scheduler, Client):
+        yield scheduler
+        return
+    with ExitStack() as opened:
         if scheduler is None:
             with config.set({"distributed.scheduler.active-memory-manager.start": False}):
                 cluster = LocalCluster(
                     n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
                 )
-            scheduler = self._open.enter_context(cluster)
-        self._address = getattr(scheduler, "scheduler_address", scheduler)
+            scheduler = opened.enter_context(cluster)
+        address = getattr(scheduler, "scheduler_address", scheduler)
         # A client whose constructor fails may stay half open. Left to the garbage collector, it
         # is closed wherever that happens to run: inside the constructor of the next client it
         # waits for ever for the lock that this one holds. So it is kept at hand and closed here.
@@ -153,10 +168,10 @@ class DaskPool:
         except (OSError, ValueError, TimeoutError) as error:
             client.close()
             raise WorkerLost(
-                f"no Dask scheduler answers at {self._address}: check the address, which is like "
+                f"no Dask scheduler answers at {address}: check the address, which is like "
                 f"tcp://host:8786, and that 'dask scheduler' runs there ({error})"
             ) from error
-        return self._open.enter_context(client)
+        yield opened.enter_context(client)
 
 
 class SentOutcome(Outcome):
