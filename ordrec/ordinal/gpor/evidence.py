@@ -9,7 +9,8 @@ Departures
 EP maximises its own evidence
     The paper ascends a variational bound (appendix C), which is there as objective="variational".
     The gradient of the EP evidence at the fixed point is exact, that of the bound holds the
-    posterior fixed. Effect: not measured yet on the tables.
+    posterior fixed. Effect, on eight tables and five partitions: MZE and MAE .003 and .004 lower
+    on average by the bound, .017 at most, log-loss .015 lower.
 The noise of "laplace" has a floor of 0.1 prior deviations
     Laplace's evidence grows without need as the noise vanishes. Effect, without and with the
     floor, and EP: bank1 MZE .597, .479, .480; triazines in ten ranks MAE 1.711, 1.292, 1.288;
