@@ -78,8 +78,8 @@ class EaseProblem:
 class EaseSolution(Protocol):
     """What the two ways to solve have in common."""
 
-    def weights(self) -> np.ndarray:
-        """Return ``B``, (2)."""
+    def weights(self, dtype: type | None = None) -> np.ndarray:
+        """Return ``B``, (2), in the precision of the problem or another one."""
 
     def scores(self, rows: np.ndarray, *, left_out: bool = False) -> np.ndarray:
         """Return the scores of training users; with ``left_out`` by (4)."""
@@ -92,11 +92,11 @@ class _ByItems:
         self.problem, self.P, self.p = problem, P, np.diag(P).copy()
         self.b = np.einsum("ij,ji->i", P, problem.ZY)  # the diagonal of P Z'Y
 
-    def weights(self) -> np.ndarray:
-        B = self.P @ self.problem.ZY
+    def weights(self, dtype: type | None = None) -> np.ndarray:
         ratio = self.b / self.p
+        B = np.empty((self.p.size, self.p.size), dtype or self.P.dtype)
         for rows in _row_blocks(B.shape[0]):
-            B[rows] -= self.P[rows] * ratio
+            B[rows] = self.P[rows] @ self.problem.ZY - self.P[rows] * ratio
         np.fill_diagonal(B, 0.0)
         return B
 
@@ -115,13 +115,14 @@ class _ByUsers:
         self.p = 1.0 / ridges - np.einsum("ij,ij->j", ZL, ZP)
         self.b = np.asarray(problem.Y.multiply(ZP).sum(axis=0)).ravel()
 
-    def weights(self) -> np.ndarray:
+    def weights(self, dtype: type | None = None) -> np.ndarray:
         n_items = self.ridges.size
-        B = np.empty((n_items, n_items), dtype=self.ZP.dtype)
+        B = np.empty((n_items, n_items), dtype or self.ZP.dtype)
         targets, ratio = sparse.csr_array(self.problem.Y.T), self.b / self.p
         for rows in _row_blocks(n_items):
-            B[rows] = np.asarray(targets @ self.ZP[:, rows]).T  # P Z'Y
-            B[rows] += (self.ZL[:, rows].T @ self.ZP) * ratio
+            block = (self.ZL[:, rows].T @ self.ZP) * ratio
+            block += np.asarray(targets @ self.ZP[:, rows]).T  # P Z'Y
+            B[rows] = block
         np.fill_diagonal(B, 0.0)  # where P has another term
         return B
 

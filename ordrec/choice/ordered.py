@@ -56,7 +56,7 @@ from ordrec.models.base import codes_of, folds_in
 from ordrec.models.further_ratings import paired_lists, with_further_ratings
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.runtime.progress import report
-from ordrec.storage.schema import Array, ByName, Member, Number, Optional, Part, Table
+from ordrec.storage.schema import ByName, Member, Number, Optional, Part, Seconds, Table
 
 __all__ = ["OrderedChoice"]
 
@@ -134,7 +134,7 @@ class OrderedChoice(ListsNewItems):
 
     stored: ClassVar = ChoiceModel.stored | {
         "_history": Table("users", "items", low=0.0, high=MOST_INTEREST, entries="entries"),
-        "_times": Array("entries"),
+        "_times": Seconds("entries"),
         "weights_": ByName(Number(), *FEATURES),
         "chosen_": Part(Chosen),
         "calibration_": Part(PickCalibration),

@@ -37,6 +37,7 @@ from ordrec.choice.log_bilinear import LogBilinear
 from ordrec.choice.order import DatedRows
 from ordrec.choice.successions import directed_cosines, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
+from ordrec.storage.arrays import round_to_half
 from ordrec.storage.schema import Array, Optional, Part
 
 __all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
@@ -71,15 +72,15 @@ class LearntOrder:
     ----------
     cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
         Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
-        the earlier item.
+        the earlier item. Rounded to half precision.
     rated : RatingTimes
     sequence : LogBilinear or None
         None where the feature of that name is not used.
     """
 
     stored: ClassVar = {
-        "cosines": Array("weighted", "weighted", dtype=np.float32),
-        "lifts": Array("weighted", "weighted", dtype=np.float32),
+        "cosines": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "lifts": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
         "rated": Part(RatingTimes),
         "sequence": Optional(Part(LogBilinear)),
     }
@@ -122,7 +123,10 @@ class LearntOrder:
             sequence = sequence.trained(rows, items, rng, AGAIN)
         elif "sequence" in names:
             sequence = LogBilinear.start(lifts, shares, rng).trained(rows, items, rng)
-        return cls(directed_cosines(rows, items), lifts, RatingTimes.of(rows), sequence)
+        cosines = directed_cosines(rows, items)
+        for table in (cosines, lifts):  # to what the file holds, so that a stored model is the same
+            round_to_half(table)
+        return cls(cosines, lifts, RatingTimes.of(rows), sequence)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from ordrec.choice.order import DAY, DatedRows
 from ordrec.errors import ModelFileError
 from ordrec.runtime.compiling import compiled
-from ordrec.storage.schema import Array
+from ordrec.storage.schema import Array, Seconds
 
 __all__ = ["RatingTimes"]
 
@@ -26,7 +26,7 @@ class RatingTimes:
     """The times and the items of all ratings, the oldest first."""
 
     stored: ClassVar = {
-        "times": Array("learnt"),
+        "times": Seconds("learnt"),
         "items": Array("learnt", dtype=np.int64, codes="items"),
     }
 

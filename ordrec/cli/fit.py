@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,15 @@ def fit(
     items: ItemsOption = None,
     users: UsersOption = None,
     overwrite: OverwriteOption = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Say in the end what each stage of the fit took: seconds, CPU seconds, and the "
+            "largest memory of the process.",
+        ),
+    ] = False,
     quiet: NoBarOption = False,
 ) -> None:
     """Fit a model to ratings, or to what was picked, and save it.
@@ -88,4 +98,6 @@ def fit(
     if users or items:
         say_if_unused(fitted, model)
     say_chosen(fitted, ratings.n_ratings)
+    if verbose and hasattr(fitted, "fit_report_"):
+        print(fitted.fit_report_, file=sys.stderr)
     save(fitted, output)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from ordrec.runtime.fit_report import peak_memory
 
 __all__ = ["first_run", "peak_memory"]
 
@@ -21,9 +21,3 @@ def first_run(work: Callable[..., Any], *arguments: Any) -> Any:
     spent = time.perf_counter() - started
     print(f"first run of this process, on little data, not in what follows: {spent:.1f} s")
     return result
-
-
-def peak_memory() -> float:
-    """Return the largest memory of this process so far, in gigabytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

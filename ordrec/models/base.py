@@ -83,14 +83,17 @@ def fits(fit: Method) -> Method:
     """Let a model's ``fit`` take data frames, report its progress and end by Ctrl-C.
 
     Data frames become ratings on a scale of their own. A model that ignores weights warns once,
-    and its ``fit`` does not see them.
+    and its ``fit`` does not see them. The fitted model has a `FitReport` as ``fit_report_``.
     """
 
     @functools.wraps(fit)
     def fit_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
         ratings = self._counted(self._learnable(as_ratings(ratings)))
-        with interruptible(), progress(type(self).__name__, getattr(self, "verbose", None)):
-            return fit(self, ratings, *args, **options)
+        verbose = getattr(self, "verbose", None)
+        with interruptible(), progress(type(self).__name__, verbose) as stage:
+            fitted = fit(self, ratings, *args, **options)
+        (fitted.fit_report_,) = stage.found
+        return fitted
 
     return cast(Method, fit_ratings)
 

@@ -25,7 +25,7 @@ from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool,
 from ordrec.rating.presets import chosen_preset
 from ordrec.rating.process.fit import Plan
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.runtime.progress import report, shows_progress
+from ordrec.runtime.progress import progress, report
 from ordrec.storage.schema import Member, Numbers, Optional, Parts, Text, Texts
 
 __all__ = ["RatingPredictor", "fast_predictor"]
@@ -87,11 +87,10 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the squares
-        of the numbers of items and users; measured by ``pipelines/speed/bench_memory.py`` it is
-        right to about a tenth. A preset that would take more is replaced by a smaller one, with a
-        warning; "large" takes what it takes.
-
+        Gigabytes that a fit may take beside the ratings, by an estimate that counts the pairs of
+        users and of items with ratings in common; measured by ``pipelines/speed/bench_memory.py``
+        it is right to about a seventh. A preset that would take more is replaced by a smaller one,
+        with a warning, and where even "large" would, an error says what it takes.
     verbose : bool, optional
         Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
@@ -170,9 +169,11 @@ class RatingPredictor(RatingListingModel, DistributionModel):
             process, unweighted = self._process(), drop_weights(ratings, PROCESS)
             self._report(1, chosen)
             plan = process.plan(unweighted)
-            # the pool first: its process is gone before the one for all ratings takes memory
-            self._report(2, "weights of the pool")
-            self.pool_weights_ = self._learnt_pool(ratings, process, plan)
+            # the pool first, whose process is gone then
+            self._report(2, chosen)
+            with progress("weights of the pool"):
+                self.pool_weights_ = self._learnt_pool(ratings, process, plan)
+            plan = replace(plan, inner=None)  # before the process for all ratings takes memory
             self._report(3, chosen)
             self.process_model_ = process.follow(plan, unweighted)
         self.side_columns_ = self.factors_.side_columns_
@@ -204,7 +205,6 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         shares = SHARES[self.preset_]
         report(sum(shares[:step]), sum(shares), text, span=shares[step])
 
-    @shows_progress
     def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor, plan: Plan) -> PoolWeights:
         """Exponents of the pool, from fits to a part of the ratings.
 

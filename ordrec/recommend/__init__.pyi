@@ -27,6 +27,7 @@ from ordrec.rating.per_user.model import PerUserPredictor as PerUserPredictor
 from ordrec.rating.predictor import RatingPredictor as RatingPredictor
 from ordrec.rating.process.model import ProcessPredictor as ProcessPredictor
 from ordrec.rating.thresholds.model import PersonalThresholds as PersonalThresholds
+from ordrec.runtime.fit_report import FitReport as FitReport
 
 from .on_disk import fit_scan as fit_scan
 from .on_disk import recommend_scan as recommend_scan

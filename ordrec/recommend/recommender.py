@@ -40,7 +40,7 @@ from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.registry import make_model
 from ordrec.recommend.taste import Taste, taste_of, times_for
 from ordrec.runtime.parallel import one_blas_thread
-from ordrec.runtime.progress import report
+from ordrec.runtime.progress import progress, report
 from ordrec.storage.schema import Model, Optional, Part, Texts
 
 __all__ = ["Recommender"]
@@ -139,10 +139,11 @@ class Recommender(RatingListingModel, DistributionModel):
         self.like_ = ratings.scale.liked_from if self.like is None else float(self.like)
         report(0.0, 1.0, span=CHOICE_SHARE)
         self.choice_ = self._new_choice_model().fit(ratings)
-        report(CHOICE_SHARE, 1.0, "calibration", span=0.0)
+        report(CHOICE_SHARE, 1.0, span=0.0)
         history = self.choice_._history
         times = None if hasattr(self.choice_, "calibration_") else entry_times(ratings, history)
-        self.calibration_ = calibrated_picks(self.choice_, history, times, self.random_state)
+        with progress("calibration"):
+            self.calibration_ = calibrated_picks(self.choice_, history, times, self.random_state)
         rating = self._new_rating_model() if ratings.has_ratings or self.rating != "auto" else None
         report(CHOICE_SHARE, 1.0, span=1.0 - CHOICE_SHARE)
         self.rating_: Any = None if rating is None else rating.fit(ratings)

@@ -1,7 +1,8 @@
 """How far long work has come: one line on standard error, with the time left.
 
-A fit opens a stage with `progress`, and its loops call `report`. Stages within stages share one
-line, which is shown from `DELAY` seconds on:
+A fit opens a stage with `progress`, and its loops call `report`. What a stage with a name takes is
+part of the fit's report (`ordrec.runtime.fit_report`). Stages within stages share one line, which
+is shown from `DELAY` seconds on:
 
     RatingPredictor: 31 %, 9 s left (OrdinalFactors: sweep 7)
 
@@ -30,6 +31,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from ordrec.errors import visible
+from ordrec.runtime.fit_report import FitReport, measured
 
 __all__ = [
     "Stage",
@@ -75,6 +77,14 @@ def progress(name: str, verbose: bool | None = None, *, drawn: bool = False) -> 
     ...     for k in range(3):
     ...         report(k, 3, f"number {k}")
     """
+    with measured(name) as found, _shown(name, verbose, drawn) as stage:
+        stage.found = found
+        yield stage
+
+
+@contextmanager
+def _shown(name: str, verbose: bool | None, drawn: bool) -> Iterator[Stage]:
+    """Open the stage of `progress` on the line."""
     if not _may_show():
         yield Stage(name)
         return
@@ -147,10 +157,11 @@ def _may_show() -> bool:
 
 
 class Stage:
-    """Work with a name: how much of it is done, and what is being done."""
+    """Work with a name: how much of it is done, what is being done, and what it took in the end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.found: list[FitReport] = []
         self.set(0.0, None, "", 1.0)
 
     def set(self, done: float, total: float | None, text: str, span: float) -> None:

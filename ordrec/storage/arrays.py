@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGEST",
+    "as_in_half",
     "ids_from_arrays",
     "ids_to_arrays",
+    "narrowed",
+    "round_to_half",
     "take",
     "take_covariance",
     "take_rows",
@@ -75,10 +78,46 @@ def take(
                 f"array {name!r} holds NaN, infinity, or numbers beyond {largest:g}"
             )
     if array.size and (
-        (low is not None and array.min() < low) or (high is not None and array.max() > high)
+        (low is not None and array.min().item() < low)
+        or (high is not None and array.max().item() > high)
     ):
         raise ModelFileError(f"array {name!r} has entries outside {low}..{high}")
     return np.ascontiguousarray(array, dtype=wanted)
+
+
+def narrowed(array: np.ndarray) -> np.ndarray:
+    """Return integers in two, four or eight bytes; what is not an integer as it is.
+
+    Examples
+    --------
+    >>> narrowed(np.array([0, 7, 300])).dtype
+    dtype('int16')
+    """
+    if array.dtype.kind != "i" or not array.size:
+        return array
+    most = max(int(array.max()), -1 - int(array.min()))
+    size = next(size for size in (2, 4, 8) if most < 1 << (8 * size - 1))
+    return array if size >= array.itemsize else array.astype(f"i{size}")
+
+
+def as_in_half(array: np.ndarray) -> np.ndarray:
+    """Return numbers rounded to half precision, in their own type."""
+    largest = np.finfo(np.float16).max
+    return np.clip(array, -largest, largest).astype(np.float16).astype(array.dtype)
+
+
+def round_to_half(table: np.ndarray) -> None:
+    """Round the rows of a table to half precision, where they are.
+
+    Examples
+    --------
+    >>> table = np.array([[1.0001, 1.001]])
+    >>> round_to_half(table)
+    >>> table.tolist()
+    [[1.0, 1.0009765625]]
+    """
+    for row in table:
+        row[:] = as_in_half(row)
 
 
 def take_covariance(arrays: Mapping[str, np.ndarray], name: str, n: int) -> np.ndarray:

@@ -33,6 +33,7 @@ from ordrec.storage.arrays import (
     LARGEST,
     ids_from_arrays,
     ids_to_arrays,
+    narrowed,
     take,
     take_covariance,
     take_rows,
@@ -62,6 +63,7 @@ __all__ = [
     "Part",
     "Parts",
     "Reader",
+    "Seconds",
     "Size",
     "Starts",
     "Storable",
@@ -76,6 +78,7 @@ __all__ = [
 
 Length = str | int | None  # a name, a sum of names and numbers, or any
 Bound = float | str | None  # a number, or the name of a length
+FEW_VALUES, SEEN_FIRST = 128, 1 << 14  # of a table, and among how many entries they are found
 UNSET = object()  # read for an attribute that the model does not have
 
 
@@ -384,7 +387,7 @@ class Array(Field):
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write the array, and which of its entries are missing."""
-        array = np.asarray(value).astype(self.stored_as, copy=False)
+        array = narrowed(np.asarray(value).astype(self.stored_as, copy=False))
         if self.gaps and np.isnan(array).any():
             missing = np.isnan(array)
             file.arrays[f"{file.prefix}{name}.missing"] = missing
@@ -401,6 +404,21 @@ class Array(Field):
             missing = file.take(f"{name}.missing", np.bool_, array.shape, None, None)
             array = np.where(missing, np.nan, array)
         return array
+
+
+class Seconds(Field):
+    """Times in seconds since 1970, whole ones in the file, 0 where unknown; floats in memory."""
+
+    def __init__(self, length: Length):
+        self.length = length
+
+    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
+        """Write whole seconds."""
+        file.arrays[file.prefix + name] = narrowed(np.nan_to_num(value).astype(np.int64))
+
+    def read(self, file: Reader, name: str) -> np.ndarray:
+        """Return the times."""
+        return file.take(name, np.int64, (self.length,), None, None).astype(np.float64)
 
 
 class Covariance(Field):
@@ -420,6 +438,10 @@ class Starts(Field):
     def __init__(self, rows: Length, entries: str):
         self.rows, self.entries = rows, entries
 
+    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
+        """Write the row pointer."""
+        file.arrays[file.prefix + name] = narrowed(value)
+
     def read(self, file: Reader, name: str) -> np.ndarray:
         """Return the row pointer; its end fixes the number of entries."""
         start = file.take(name, np.int64, (f"{self.rows}+1",), 0, None)
@@ -438,6 +460,8 @@ class Table(Field):
         Bounds of its entries.
     parts : bool
         Whether the attribute is the tuple of row pointer, columns and entries, not a csr_array.
+    bare : bool
+        Whether it is the tuple of row pointer and columns alone.
     dtype : data type
         Of the columns.
     entries : str, optional
@@ -452,19 +476,26 @@ class Table(Field):
         low: float | None = None,
         high: float | None = None,
         parts: bool = False,
+        bare: bool = False,
         dtype: Any = np.int64,
         entries: str | None = None,
     ):
         self.rows, self.columns, self.low, self.high = rows, columns, low, high
-        self.parts, self.dtype, self.entries = parts, dtype, entries
+        self.parts, self.bare, self.dtype, self.entries = parts, bare, dtype, entries
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write the row pointer, the columns and the entries."""
-        start, columns, entries = value if self.parts else (value.indptr, value.indices, value.data)
+        if self.bare:
+            start, columns = value
+        else:
+            start, columns, entries = (
+                value if self.parts else (value.indptr, value.indices, value.data)
+            )
         place = file.prefix + name
-        file.arrays[f"{place}.start"] = start.astype(np.int64)
-        file.arrays[f"{place}.columns"] = columns.astype(self.dtype)
-        file.arrays[f"{place}.entries"] = entries
+        file.arrays[f"{place}.start"] = narrowed(start.astype(np.int64))
+        file.arrays[f"{place}.columns"] = narrowed(columns.astype(self.dtype))
+        if not self.bare:
+            _write_repeated(file.arrays, f"{place}.entries", entries)
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the table after checking it."""
@@ -475,10 +506,30 @@ class Table(Field):
         names = f"{place}.start", f"{place}.columns"
         start, columns = take_rows(file.arrays, *names, n_rows, n_columns, self.dtype)
         file.length(self.entries, columns.size)
-        entries = file.take(f"{name}.entries", np.float64, columns.shape, self.low, self.high)
+        if self.bare:
+            return start, columns
+        entries = self._entries(file, f"{name}.entries", columns.shape)
         if self.parts:
             return start, columns, entries
         return sparse.csr_array((entries, columns, start), shape=(n_rows, n_columns))
+
+    def _entries(self, file: Reader, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the entries, or what their codes stand for."""
+        if f"{file.prefix}{name}.codes" not in file.arrays:
+            return file.take(name, np.float64, shape, self.low, self.high)
+        values = file.take(f"{name}.values", np.float64, (None,), self.low, self.high)
+        return values[file.take(f"{name}.codes", np.int64, shape, 0, values.size - 1)]
+
+
+def _write_repeated(arrays: dict[str, np.ndarray], name: str, entries: np.ndarray) -> None:
+    """Write numbers that take few values, as on a rating scale, as codes of these values."""
+    values = np.unique(entries[:SEEN_FIRST])
+    codes = np.minimum(np.searchsorted(values, entries), max(values.size - 1, 0))
+    few = 0 < values.size < min(FEW_VALUES, entries.size // 4)
+    if few and np.array_equal(values[codes], entries):
+        arrays[f"{name}.values"], arrays[f"{name}.codes"] = values, narrowed(codes)
+    else:
+        arrays[name] = entries
 
 
 class Matrix(Field):

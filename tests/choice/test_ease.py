@@ -79,9 +79,9 @@ def test_plain_settings_are_ease_as_published() -> None:
     P = np.linalg.inv(X[:, kept].T @ X[:, kept] + 30.0 * np.eye(kept.size))
     B = -P / np.diag(P)
     np.fill_diagonal(B, 0.0)
-    np.testing.assert_allclose(model.weights_, B, atol=1e-6)
+    np.testing.assert_allclose(model.weights_, B, rtol=1e-3, atol=1e-6)
     scores = model.scores_block(ratings.user_ids)
-    np.testing.assert_allclose(scores[:, kept], X[:, kept] @ B, atol=1e-5)
+    np.testing.assert_allclose(scores[:, kept], X[:, kept] @ B, atol=2e-3)
 
 
 def test_an_item_does_not_score_itself() -> None:

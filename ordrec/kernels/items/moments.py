@@ -44,6 +44,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from ordrec.data.groups import group_starts
 from ordrec.kernels.distances import products
@@ -61,7 +62,7 @@ __all__ = [
     "block_moments",
     "centred_product",
     "common_moments",
-    "expected_pairs",
+    "expected_bytes",
     "gather_row",
     "group_entries",
     "n_moments",
@@ -78,7 +79,9 @@ FEATURE_ROWS = 64  # of a fixed product, at a time
 CACHE_LINE = 64
 WORDS_AT_ONCE = 1 << 20  # of an index, while it is made
 COMPLETE = 3  # a row with more than one in so many of its words has all of them
-SAMPLED_ROWS = 500  # from which the number of pairs with a common owner is estimated
+SAMPLED_ROWS = 128  # from which the number of pairs with a common owner is estimated
+ROWS_AT_ONCE = 8  # of these
+INDEX_BYTES = 20  # of a word: its number, its bits and its place
 
 # for counting bits
 ONE, SIXTY_THREE = np.uint64(1), np.uint64(63)
@@ -354,21 +357,49 @@ def common_moments(
     return PairMoments(table, n_sources, 0, index, together, edges)
 
 
-def expected_pairs(ratings: GroupedEntries) -> float:
-    """Estimate how many pairs `common_moments` stores, from some of the rows.
+def expected_bytes(
+    owner: np.ndarray, entry: np.ndarray, n_owners: int, n_entries: int, n_sums: int
+) -> float:
+    """Estimate the bytes of `common_moments` in single precision, with its index.
+
+    Parameters
+    ----------
+    owner, entry : array
+        Of each rating, in any order.
+    n_owners, n_entries : int
+    n_sums : int
+        Numbers that are stored for each pair.
 
     Examples
     --------
     >>> owner, entry = np.array([0, 0, 1]), np.array([0, 1, 2])
-    >>> expected_pairs(group_entries(owner, entry, np.zeros((0, 3)), 2, 3))
-    4.0
+    >>> expected_bytes(owner, entry, 2, 3, n_sums=1)  # four pairs, three words
+    76.0
     """
-    n = ratings.n_entries
-    by_count = np.argsort(np.diff(ratings.entry_start), kind="stable")
-    step = max(n / SAMPLED_ROWS, 1.0)
-    chosen = by_count[(np.arange(int(n / step)) * step + step / 2).astype(np.int64)]
-    found = _count_common(chosen, ratings, np.full(n, -1))
-    return (found * step + n) / 2  # each pair once, and the diagonal
+    ones = np.ones(owner.size, np.float32)
+    seen = sparse.csr_array((ones, (entry, owner)), shape=(n_entries, n_owners))
+    counts = np.bincount(owner, minlength=n_owners)
+    bound = np.minimum(seen @ counts, n_entries).astype(np.float64)  # pairs of a row, at most
+    rated = np.flatnonzero(bound)
+    if rated.size <= SAMPLED_ROWS:
+        chosen, times = rated, np.ones(rated.size)
+    else:  # rows by their bounds, so that those with many pairs are not left to chance
+        so_far = np.cumsum(bound[rated])
+        at = (np.arange(SAMPLED_ROWS) + 0.5) * so_far[-1] / SAMPLED_ROWS
+        chosen = rated[np.searchsorted(so_far, at)]
+        times = so_far[-1] / SAMPLED_ROWS / bound[chosen]
+    idle = np.flatnonzero(bound == 0) // 64 + 1  # words up to the diagonal, which is stored
+    n_pairs, n_words = float(idle.size), float(np.where(idle < COMPLETE, idle, 1).sum())
+    by_owner = sparse.csr_array(seen.T)
+    for first in range(0, chosen.size, ROWS_AT_ONCE):
+        own = slice(first, first + ROWS_AT_ONCE)
+        found = seen[chosen[own]] @ by_owner
+        for k, (e, each) in enumerate(zip(chosen[own], times[own], strict=True)):
+            others = found.indices[found.indptr[k] : found.indptr[k + 1]]
+            words, most = np.unique(others[others <= e] // 64).size, int(e) // 64 + 1
+            n_words += each * (most if COMPLETE * words > most else words)
+            n_pairs += each * (others.size + 1) / 2  # each pair once, and the diagonal
+    return 4.0 * n_sums * n_pairs + INDEX_BYTES * n_words
 
 
 def _common_pairs(ratings: GroupedEntries, n_jobs: int) -> PairIndex:
@@ -514,23 +545,6 @@ def _mark_common(first, stop, ratings, marks):  # type: ignore[no-untyped-def]
                 if f > e:
                     break
                 marks[a, f >> 6] |= ONE << np.uint64(f & 63)
-
-
-@compiled
-def _count_common(rows, ratings, seen_by):  # type: ignore[no-untyped-def]
-    """Number of pairs with a common owner in some rows, the diagonal included."""
-    start, entry, _, entry_start, owner, _, _ = ratings
-    total = 0
-    for e in rows:
-        seen_by[e] = e
-        total += 1
-        for at in range(entry_start[e], entry_start[e + 1]):
-            v = owner[at]
-            for b in range(start[v], start[v + 1]):
-                f = entry[b]
-                total += seen_by[f] != e
-                seen_by[f] = e
-    return total
 
 
 @inner

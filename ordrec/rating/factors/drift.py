@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -47,7 +47,8 @@ from ordrec.data.groups import group_starts
 from ordrec.rating.factors.row_updates import drift_sites
 from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors, row_pieces
 from ordrec.runtime.compiling import compiled
-from ordrec.storage.schema import Array, Starts
+from ordrec.storage.arrays import as_in_half
+from ordrec.storage.schema import Array, Seconds, Starts
 
 __all__ = ["STATIONARY_VARIANCE", "UserDrift", "at", "by_time", "smooth"]
 
@@ -70,22 +71,24 @@ class UserDrift:
     weights, pulls : ndarray of float32
         Sites of `drift`, (2).
     smoothed : ndarray of float32, shape (n_ratings, 2)
-        Posterior mean and variance of the drift at each rating.
+        Posterior mean and variance of the drift at each rating, which only a fit needs: a model
+        from a file has none.
     """
 
     stored: ClassVar = {
         "start": Starts("users", "drifting_ratings"),
-        "times": Array("drifting_ratings"),
-        "weights": Array("drifting_ratings", dtype=np.float32, low=0, high=1e6),
-        "pulls": Array("drifting_ratings", dtype=np.float32),
-        "smoothed": Array("drifting_ratings", 2, dtype=np.float32),
+        "times": Seconds("drifting_ratings"),
+        "weights": Array(
+            "drifting_ratings", dtype=np.float32, low=0, high=1e6, stored_as=np.float16
+        ),
+        "pulls": Array("drifting_ratings", dtype=np.float32, stored_as=np.float16),
     }
 
     start: np.ndarray
     times: np.ndarray
     weights: np.ndarray
     pulls: np.ndarray
-    smoothed: np.ndarray
+    smoothed: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.float32))
 
     @classmethod
     def of(cls, start: np.ndarray, times: np.ndarray) -> UserDrift:
@@ -134,9 +137,13 @@ class UserDrift:
         n_new = n_users - (self.start.size - 1)
         return replace(self, start=np.pad(self.start, (0, n_new), mode="edge"))
 
+    def rounded(self) -> UserDrift:
+        """Return the drift with sites in half precision, as files have them."""
+        return replace(self, weights=as_in_half(self.weights), pulls=as_in_half(self.pulls))
+
     def with_users(self, codes: np.ndarray, other: UserDrift) -> UserDrift:
         """Return a copy in which some users are those of another drift."""
-        unchanged = ~np.isin(self.users, codes)
+        unchanged, other = ~np.isin(self.users, codes), other.rounded()
         rows = [(self, np.flatnonzero(unchanged)), (other, np.arange(other.times.size))]
         users = np.concatenate([self.users[unchanged], codes[other.users]])
         order = np.argsort(users, kind="stable")
@@ -145,7 +152,7 @@ class UserDrift:
             return np.concatenate([getattr(part, name)[own] for part, own in rows])[order]
 
         start = group_starts(np.bincount(users, minlength=self.start.size - 1))
-        names = "times", "weights", "pulls", "smoothed"
+        names = "times", "weights", "pulls"
         return UserDrift(start, *(joined(name) for name in names))
 
 

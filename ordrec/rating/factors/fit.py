@@ -311,7 +311,7 @@ class Fit:
             (self._item_prior.B, self._item_prior.S),
             cold_users,
             cold_items,
-            drift,
+            None if drift is None else drift.rounded(),
         )
 
 
@@ -443,9 +443,10 @@ def fit_in_memory(
     for number, name in enumerate(directions):
         own = block if name == "up" else block.reversed(margins.level_counts.size - 1)
         report(number, len(directions))
-        direction, with_drift, own_losses = _fit_direction(
-            own, margins, name, n_factors, seed, max_iter, threads
-        )
+        with progress(f"{name} the scale"):
+            direction, with_drift, own_losses = _fit_direction(
+                own, margins, name, n_factors, seed, max_iter, threads
+            )
         fitted.append(direction)
         dated += with_drift
         losses.append(own_losses)

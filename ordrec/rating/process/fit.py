@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,9 +31,9 @@ from ordrec.rating.process.solve.hold_out import learn_weights
 from ordrec.rating.process.solve.posterior_mean import new_pairs
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
 from ordrec.rating.units import Units
-from ordrec.runtime.progress import report
+from ordrec.runtime.progress import progress, report
 
-__all__ = ["FittedPredictor", "Plan", "fit_predictor", "plan_predictor"]
+__all__ = ["FittedPredictor", "Plan", "fit_in_part", "fit_predictor", "plan_predictor"]
 
 HELD_OUT = 0.15
 
@@ -53,12 +53,23 @@ class Plan:
         Weights of the components by name.
     errors : list of float
         RMSE on the inner hold-out at each evaluation of learning.
+    inner : InnerData or None
+        What was prepared of the ratings that were not held out; None if nothing was learnt.
     """
 
     config: Preparation
     side: SideFeatures
     weights: Mapping[str, float]
     errors: list[float]
+    inner: InnerData | None = None
+
+
+@dataclass(frozen=True)
+class InnerData:
+    """The ingredients for a part of the ratings, in the units of all of them."""
+
+    data: JointData
+    units: Units
 
 
 @dataclass(frozen=True)
@@ -126,14 +137,29 @@ def plan_predictor(
     n_jobs: int,
 ) -> Plan:
     """Learn the components' weights in at most ``max_iter`` iterations; with 0, the defaults."""
-    weights: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
-    errors: list[float] = []
-    if max_iter:
-        weights, errors = learnt_weights(
-            ratings, side, units_of(ratings), config, weights,
-            max_iter=max_iter, seed=seed, n_jobs=n_jobs,
-        )  # fmt: skip
-    return Plan(config, side, weights, errors)
+    plan = Plan(config, side, DEFAULTS if config.two_sided else FAST_DEFAULTS, [])
+    if not max_iter:
+        return plan
+    units = units_of(ratings)
+    return learnt_plan(ratings, units, plan, max_iter=max_iter, seed=seed, n_jobs=n_jobs)
+
+
+def fit_in_part(part: Ratings, plan: Plan, *, seed: int, n_jobs: int) -> FittedPredictor:
+    """A process without times for the ratings that are not held out, as far as a pool needs it.
+
+    It is not solved again under the ordinal likelihood, and what a plan has prepared of these
+    ratings is not prepared again.
+    """
+    config = replace(plan.config, use_time=False)
+    if plan.inner is None:
+        undated = replace(plan, config=config)
+        return fit_predictor(part, undated, refit=False, seed=seed, n_jobs=n_jobs)
+    data, units = plan.inner.data, plan.inner.units
+    start = Layout.choose(data, (), config.components, plan.weights).start(plan.weights)
+    with progress("scores"):
+        process = fit_process(data, start, seed, n_jobs)
+        probit = fit_probit(process, part.scale.n_ranks)
+    return FittedPredictor(process, probit, None, units, part.scale, part.user_ids, part.item_ids)
 
 
 def fit_predictor(
@@ -141,21 +167,24 @@ def fit_predictor(
 ) -> FittedPredictor:
     """Everything that is learnt from ratings, with the weights of a plan."""
     config, units = plan.config, units_of(ratings)
-    data, start = weighted_data(
-        ratings, plan.side, units, config, plan.weights, seed=seed, n_jobs=n_jobs
-    )
     refits = refit and config.two_sided
     whole = SOLVING + SOLVING * NEWTON * refits
-    report(0.0, whole, "scores")
-    process = fit_process(data, start, seed, n_jobs)
-    probit = fit_probit(process, ratings.scale.n_ranks)
+    with progress("pair sums"):
+        data, start = weighted_data(
+            ratings, plan.side, units, config, plan.weights, seed=seed, n_jobs=n_jobs
+        )
+    report(0.0, whole, span=SOLVING)
+    with progress("scores"):
+        process = fit_process(data, start, seed, n_jobs, final=not refits)
+        probit = fit_probit(process, ratings.scale.n_ranks)
     likelihood = None
     if refits:
-        report(SOLVING, whole, "scores by the ordinal likelihood")
-        cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
-        likelihood = probit, cross_fitted.typical
-        process = refit_process(process, cross_fitted, seed + 1)
-        probit = fit_probit(process, ratings.scale.n_ranks)
+        report(SOLVING, whole, span=SOLVING * NEWTON)
+        with progress("scores by the ordinal likelihood"):
+            cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
+            likelihood = probit, cross_fitted.typical
+            process = refit_process(process, cross_fitted, seed + 1)
+            probit = fit_probit(process, ratings.scale.n_ranks)
     return FittedPredictor(
         process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
     )
@@ -182,24 +211,20 @@ def weighted_data(
     return data, Layout.choose(data, scales, config.components, weights).start(weights)
 
 
-def learnt_weights(
-    ratings: Ratings,
-    side: SideFeatures,
-    units: Units,
-    config: Preparation,
-    defaults: Mapping[str, float],
-    *,
-    max_iter: int,
-    seed: int,
-    n_jobs: int,
-) -> tuple[dict[str, float], list[float]]:
-    """Weights by name from an inner hold-out of the ratings, and the RMSE of each evaluation."""
+def learnt_plan(
+    ratings: Ratings, units: Units, plan: Plan, *, max_iter: int, seed: int, n_jobs: int
+) -> Plan:
+    """A plan with weights from an inner hold-out of the ratings."""
+    config = plan.config
     rng = np.random.default_rng(seed)
     held = rng.random(ratings.n_ratings) < HELD_OUT
     inner, outer = ratings.select(~held), ratings.select(held)
     if min(inner.n_ratings, outer.n_ratings) < 2:
-        return dict(defaults), []
-    data, start = weighted_data(inner, side, units, config, defaults, seed=seed, n_jobs=n_jobs)
+        return plan
+    with progress("pair sums"):
+        data, start = weighted_data(
+            inner, plan.side, units, config, plan.weights, seed=seed, n_jobs=n_jobs
+        )
     time = None
     if config.use_time and outer.timestamps is not None:
         time = outer.timestamps.astype(np.float64)
@@ -208,4 +233,7 @@ def learnt_weights(
         data, pairs, units.inward(outer.values), start,
         max_iter=max_iter, tol=TOLERANCE, n_jobs=n_jobs,
     )  # fmt: skip
-    return learned.weights.as_dict(), [error / units.scale for error in learned.errors]
+    errors = [error / units.scale for error in learned.errors]
+    return replace(
+        plan, weights=learned.weights.as_dict(), errors=errors, inner=InnerData(data, units)
+    )

@@ -17,7 +17,7 @@ from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
-from ordrec.rating.process.fit import Plan, fit_predictor, plan_predictor
+from ordrec.rating.process.fit import Plan, fit_in_part, fit_predictor, plan_predictor
 from ordrec.rating.process.fold_in import (
     FoldedUser,
     ResolvedPairs,
@@ -30,7 +30,7 @@ from ordrec.rating.process.stored import StoredFit, StoredUsers
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
 from ordrec.rating.units import Units
 from ordrec.runtime.parallel import one_blas_thread, worker_count
-from ordrec.runtime.progress import report, shows_progress
+from ordrec.runtime.progress import progress, report
 from ordrec.storage.schema import As, ByName, Names, Numbers
 
 __all__ = ["ProcessPredictor"]
@@ -81,9 +81,8 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that the matrices of a fit may take, by the estimate of `memory_needed`, which
-        grows with the squares of the numbers of items and users; the Python process as a whole
-        takes a tenth to a quarter more. If "full" would take more, "fast" is fitted in its place,
+        Gigabytes that a fit may take, by an estimate that counts the pairs of users and of items
+        with ratings in common. If "full" would take more, "fast" is fitted in its place,
         with a warning; if that takes more too, an error is raised.
 
     Attributes
@@ -149,24 +148,23 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         report(learning, learning + SOLVING, span=SOLVING)
         return self.follow(plan, ratings)
 
-    @shows_progress
     def plan(self, ratings: Ratings) -> Plan:
         """Decide what `fit` solves: features of side data, what fits into memory, and weights."""
         self._check_parameters()
         side = self._side_features(ratings)
         config = within_memory(ratings, side, self._preparation(ratings), self.max_memory)
         learn = self.learn == "hold-out" or (self.learn == "auto" and config.two_sided)
-        with one_blas_thread():  # threads run over users and items instead
+        # threads run over users and items instead of within BLAS
+        with progress("weights of the process"), one_blas_thread():
             return plan_predictor(
                 ratings, side, config, self.max_iter if learn else 0,
                 seed=self.random_state, n_jobs=worker_count(self.n_jobs),
             )  # fmt: skip
 
-    @shows_progress
     def follow(self, plan: Plan, ratings: Ratings) -> ProcessPredictor:
         """Fit all the rest to the ratings of a plan."""
         self._remember(ratings)
-        with one_blas_thread():
+        with progress("process"), one_blas_thread():
             self.fitted_ = fit_predictor(
                 ratings,
                 plan,
@@ -180,8 +178,20 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         return self
 
     def follow_in_part(self, plan: Plan, part: Ratings) -> ProcessPredictor:
-        """A new model with the weights of a plan, fitted to a part of its ratings."""
-        return replace(self).follow(replace(plan, side=self._side_features(part)), part)
+        """A new model for pairs without times, with the weights of a plan.
+
+        The part is that of the ratings on which a plan's weights were not judged.
+        """
+        model = replace(self)
+        model._remember(part)
+        if plan.inner is None:
+            plan = replace(plan, side=self._side_features(part))
+        with progress("process"), one_blas_thread():
+            model.fitted_ = fit_in_part(
+                part, plan, seed=self.random_state, n_jobs=worker_count(self.n_jobs)
+            )
+        model.folded_ = {}
+        return model
 
     # ---- the fitted parts --------------------------------------------------------------------
 

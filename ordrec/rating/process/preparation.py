@@ -22,16 +22,18 @@ from ordrec.errors import DataError, callers_level
 from ordrec.features.matrix import Biases, damped_biases
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.features.side.weights import block_weights
-from ordrec.kernels.items.moments import n_pairs
+from ordrec.kernels.items.moments import expected_bytes
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
-from ordrec.rating.process.kernel.pair_sums import N_SUMS, build_side, empty_side
+from ordrec.rating.process.kernel.pair_sums import N_SUMS, build_side, empty_side, owner_centred
 from ordrec.rating.process.kernel.shared_features import (
     USER_SMOOTHING,
     SharedFeatures,
     implicit_features,
 )
-from ordrec.rating.process.solve.covariance import JointData
+from ordrec.rating.process.solve.covariance import LARGEST_INVERTED, JointData
+from ordrec.rating.process.solve.owner_blocks import AT_ONCE
 from ordrec.rating.units import Units
+from ordrec.storage.arrays import as_in_half
 
 __all__ = [
     "Preparation",
@@ -42,7 +44,13 @@ __all__ = [
     "within_memory",
 ]
 
-BYTES = 4  # per number in pair sums and blocks
+# bytes in the estimate of memory, fitted to what pipelines/speed/bench_memory.py measures
+BLOCK_BYTES = 2  # of a number in a block
+INVERTED_BYTES = 8  # of one while it is inverted
+LOADING_BYTES = 8
+FEATURE_BYTES = 12  # of a shared feature, while they are made
+RATING_BYTES = 160  # of a rating in its tables
+VECTOR_BYTES = 500  # of a rating in the vectors of conjugate gradients
 ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
 SIDE_DAMPING = 5.0  # pseudo-counts that pull the biases to 0 where side columns are weighed
 LEAST_WEIGHT = 0.002  # of side columns, in all, below which their kernel becomes smaller
@@ -139,23 +147,35 @@ class Preparation:
 
 
 def memory_needed(ratings: Ratings, side: SideFeatures, config: Preparation) -> float:
-    """Estimate the gigabytes that the pair sums and the blocks of a fit take; the rest is small."""
+    """Estimate the gigabytes that a fit takes at most."""
     return sum(memory_parts(ratings, side, config))
 
 
 def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> tuple[float, float]:
-    """Estimate the gigabytes of the pair sums, which a model keeps, and of the blocks of a fit.
+    """Estimate the gigabytes of what a model keeps, above all pair sums, and of what solving takes.
 
-    Pair sums have half a square of items (and one of users, with two sides), blocks a row and a
-    column for each rating of one user (twice, with the inverses) or of one item.
+    With two sides, solving takes the blocks of users and of items, the inverses of those of users,
+    and vectors; with one, a few blocks at a time, one of them inverted.
     """
-    users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
-    sums = float(n_pairs(items.size + 1)) * (N_SUMS + len(side.item))
-    blocks = 2.0 * float(users @ users)
-    if config.two_sided:
-        sums += float(n_pairs(users.size + 1)) * (N_SUMS + len(side.user))
-        blocks += float(items @ items)
-    return sums * BYTES / 1e9, blocks * BYTES / 1e9
+    by_user = ratings.user_counts.astype(np.float64)
+    by_item = ratings.item_counts.astype(np.float64)
+    users, items = ratings.users, ratings.items
+    n_users, n_items = ratings.n_users + 1, ratings.n_items + 1
+    kept = expected_bytes(users, items, n_users, n_items, N_SUMS + len(side.item))
+    kept += LOADING_BYTES * config.n_folds * config.n_factors * n_items
+    kept += RATING_BYTES * ratings.n_ratings
+    triangle = float(by_user @ (by_user + 1.0)) / 2.0
+    if not config.two_sided:
+        inverted = float(by_user.max(initial=0.0)) ** 2
+        at_once = min(triangle, AT_ONCE) + inverted / 2.0
+        return kept / 1e9, (BLOCK_BYTES * at_once + INVERTED_BYTES * inverted) / 1e9
+    kept += expected_bytes(items, users, n_items, n_users, N_SUMS + len(side.user))
+    kept += LOADING_BYTES * config.n_folds * config.n_factors * n_users
+    kept += FEATURE_BYTES * (config.user_rank * n_users + config.item_rank * n_items)
+    parts = np.maximum(np.ceil(by_user / LARGEST_INVERTED), 1.0)
+    inverses = float(by_user @ (by_user / parts + 1.0)) / 2.0
+    blocks = triangle + inverses + float(by_item @ (by_item + 1.0)) / 2.0
+    return kept / 1e9, (BLOCK_BYTES * blocks + VECTOR_BYTES * ratings.n_ratings) / 1e9
 
 
 def within_memory(
@@ -221,14 +241,14 @@ def prepare(
     )  # fmt: skip
     start = _starts(users, n_users)
     fold, by_fold = loadings(start, items, rest, n_items)
-    x = y - bias.mean - bias.user[users]
+    x = owner_centred(y, bias.mean, bias.user[users])
     features = list(item_features.values())
     item_side = build_side(start, items, x, time, n_items, features, fold, by_fold, n_jobs)
     if config.two_sided:
         by_item = np.argsort(items, kind="stable")
         entry, owner = users[by_item], _starts(items, n_items)
         fold, by_fold = loadings(owner, entry, rest[by_item], n_users)
-        x = (y - bias.mean - bias.item[items])[by_item]
+        x = owner_centred(y, bias.mean, bias.item[items])[by_item]
         features = list(user_features.values())
         user_side = build_side(
             owner, entry, x, np.zeros(y.size), n_users, features, fold, by_fold, n_jobs
@@ -248,8 +268,11 @@ def prepare(
 
 
 def _and_unknown(features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Features with a last row of zeros, for the unknown user or item."""
-    return {name: np.vstack([rows, np.zeros(rows.shape[1])]) for name, rows in features.items()}
+    """Features with a last row of zeros, for the unknown user or item, as files have them."""
+    return {
+        name: as_in_half(np.vstack([rows, np.zeros(rows.shape[1])]))
+        for name, rows in features.items()
+    }
 
 
 def _starts(owners: np.ndarray, n_owners: int) -> np.ndarray:
@@ -298,9 +321,10 @@ def _products(
         **item_features,
     }
     features = [
-        np.hstack(list(group.values())).astype(np.float32, order="C") for group in (psi, phi)
+        as_in_half(np.hstack(list(group.values())).astype(np.float32, order="C"))
+        for group in (psi, phi)
     ]
-    start = _starts(users, shape[0])
+    start, projection = _starts(users, shape[0]), as_in_half(projection)
     return SharedFeatures(
         features[0], features[1], _slices(psi), _slices(phi), start, items, projection
     )

@@ -1,7 +1,8 @@
 """What a file holds of a `ProcessPredictor`.
 
 Of the process these are the ratings, the loadings, the features and the dual coefficients. The pair
-sums, which would take most of the space, are computed again from these, with the same numbers.
+sums, which would take most of the space, and all numbers that follow from the ratings are computed
+again, with the same digits; the rest was rounded when it was fitted to what the file holds.
 Folded-in users are stored by their ratings and what was solved for; the rest of a `FoldedUser` is
 looked up in the fitted model again.
 """
@@ -18,11 +19,17 @@ import pandas as pd
 
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
-from ordrec.kernels.items.moments import n_pairs
+from ordrec.kernels.items.moments import expected_bytes
 from ordrec.models.base import codes_of
 from ordrec.rating.process.fit import FittedPredictor
 from ordrec.rating.process.fold_in import FoldedUser, unsolved_user
-from ordrec.rating.process.kernel.pair_sums import N_SUMS, OwnerSide, build_side, empty_side
+from ordrec.rating.process.kernel.pair_sums import (
+    N_SUMS,
+    OwnerSide,
+    build_side,
+    empty_side,
+    owner_centred,
+)
 from ordrec.rating.process.kernel.shared_features import SharedFeatures
 from ordrec.rating.process.kernel.weights import TIME_SCALES, Layout, Weights
 from ordrec.rating.process.solve.covariance import Covariance, JointData
@@ -41,6 +48,7 @@ from ordrec.storage.schema import (
     Optional,
     Part,
     Reader,
+    Seconds,
     Table,
     Together,
     Writer,
@@ -72,14 +80,14 @@ class Groups(Field):
         return {group: slice(a, b) for group, (a, b) in zip(widths, edges, strict=True)}
 
 
-def scores(*shape: Any, dtype: Any = np.float64) -> Array:
+def scores(*shape: Any, dtype: Any = np.float64, stored_as: Any = None) -> Array:
     """Return the field of an array of standard scores."""
-    return Array(*shape, dtype=dtype, low=-MOST_SCORE, high=MOST_SCORE)
+    return Array(*shape, dtype=dtype, low=-MOST_SCORE, high=MOST_SCORE, stored_as=stored_as)
 
 
-def coefficients(length: str) -> Array:
+def coefficients(length: str, stored_as: Any = None) -> Array:
     """Return the field of dual coefficients."""
-    return Array(length, low=-MOST_COEFFICIENT, high=MOST_COEFFICIENT)
+    return Array(length, low=-MOST_COEFFICIENT, high=MOST_COEFFICIENT, stored_as=stored_as)
 
 
 @dataclass(frozen=True)
@@ -87,19 +95,17 @@ class StoredSide:
     """An `OwnerSide` without its pair sums and ratings."""
 
     stored: ClassVar = {
-        "loadings": scores(None, "entries", None),
+        "loadings": scores(None, "entries", None, stored_as=np.float32),
         "fold": Array("owners", dtype=np.int64, low=0),
-        "x": scores("ratings"),
     }
 
     loadings: np.ndarray
     fold: np.ndarray
-    x: np.ndarray
 
     @classmethod
     def of(cls, side: OwnerSide) -> StoredSide:
         """From a side."""
-        return cls(side.loadings, side.fold, side.x)
+        return cls(side.loadings, side.fold)
 
     def check_stored(self) -> None:
         """Check that the folds are those of the loadings."""
@@ -111,15 +117,17 @@ class StoredSide:
         what: str,
         start: np.ndarray,
         entry: np.ndarray,
+        x: np.ndarray,
         times: np.ndarray,
         features: list[np.ndarray],
         n_jobs: int,
     ) -> OwnerSide:
         """The side, with its sums over pairs of entries computed again."""
         n = self.loadings.shape[1]
-        slots = N_SUMS + len(features)
-        claim_memory(4.0 * n_pairs(n) * slots, f"the sums over pairs of {n} {what}")
-        sums = start, entry, self.x, times, n, features
+        owner = np.repeat(np.arange(start.size - 1), np.diff(start))
+        size = expected_bytes(owner, entry, start.size - 1, n, N_SUMS + len(features))
+        claim_memory(size, f"the sums over pairs of {n} {what}")
+        sums = start, entry, x, times, n, features
         return build_side(*sums, self.fold, self.loadings, n_jobs)
 
 
@@ -131,16 +139,14 @@ class StoredProcess:
     """
 
     stored: ClassVar = {
-        "ratings": Table(
-            "all_users", "items", low=-MOST_SCORE, high=MOST_SCORE, parts=True, entries="ratings"
-        ),
+        "ratings": Table("all_users", "items", bare=True, entries="ratings"),
         "levels": Array("ratings", dtype=np.int64, codes="ranks"),
-        "times": Array("ratings"),
+        "times": Seconds("ratings"),
         "item_side": Part(StoredSide, owners="all_users", entries="all_items"),
         "user_side": Optional(Part(StoredSide, owners="all_items", entries="all_users")),
-        "psi": scores("all_users", "user_features", dtype=np.float32),
-        "phi": scores("all_items", "item_features", dtype=np.float32),
-        "projection": scores("all_items", None),
+        "psi": scores("all_users", "user_features", dtype=np.float32, stored_as=np.float16),
+        "phi": scores("all_items", "item_features", dtype=np.float32, stored_as=np.float16),
+        "projection": scores("all_items", None, stored_as=np.float16),
         "user_groups": Groups(),
         "item_groups": Groups(),
         "item_kernels": Names(),
@@ -150,14 +156,14 @@ class StoredProcess:
         "scales": Names(),
         "chosen": Names(),
         "weights": Array("components", low=0, high=MOST_WEIGHT),
-        "a": coefficients("ratings"),
-        "left_out": coefficients("ratings"),
-        "noise": Array("ratings", low=TINY),
-        "undated": Optional(coefficients("ratings")),
+        "a": coefficients("ratings", np.float32),
+        "left_out": coefficients("ratings", np.float32),
+        "noise": Array("ratings", low=TINY, stored_as=np.float32),
+        "undated": Optional(coefficients("ratings", np.float32)),
         "n_iter": Integer(),
     }
 
-    ratings: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ratings: tuple[np.ndarray, np.ndarray]
     levels: np.ndarray
     times: np.ndarray
     item_side: StoredSide
@@ -186,7 +192,7 @@ class StoredProcess:
         data, weights = process.data, process.K.weights
         products, layout = data.products, weights.layout
         return cls(
-            (data.item_side.start, data.items, data.y), data.levels, data.item_side.time,
+            (data.item_side.start, data.items), data.levels, data.item_side.time,
             StoredSide.of(data.item_side),
             StoredSide.of(data.user_side) if data.two_sided else None,
             products.psi, products.phi, products.projection,
@@ -198,7 +204,7 @@ class StoredProcess:
 
     def check_stored(self) -> None:
         """Check that the ratings are of known users, and the features those of the groups."""
-        start, items, _ = self.ratings
+        start, items = self.ratings
         if items.size == 0 or start[-1] != start[-2]:
             raise ModelFileError("the process has ratings of the unknown user, or none")
         for groups, features in ((self.user_groups, self.psi), (self.item_groups, self.phi)):
@@ -212,9 +218,9 @@ class StoredProcess:
         if (self.undated is not None) != bool(self.scales):
             raise ModelFileError("the coefficients without times do not match the time scales")
 
-    def restored(self, n_jobs: int) -> Process:
-        """The process, with its pair sums computed again."""
-        data = self._data(n_jobs)
+    def restored(self, standard: np.ndarray, n_jobs: int) -> Process:
+        """The process, with its pair sums computed again; ``standard`` are the scores of levels."""
+        data = self._data(standard[self.levels], n_jobs)
         products = tuple(f"{a}*{b}" for a, b in data.products.names)
         chosen = frozenset(self.chosen)
         layout = Layout(data.item_kernels, data.user_kernels, self.scales, products, chosen)
@@ -229,23 +235,25 @@ class StoredProcess:
         K = Covariance(data, Weights(layout, self.weights), n_jobs)
         return Process(K, self.a, self.left_out, self.noise, self.n_iter, self.undated)
 
-    def _data(self, n_jobs: int) -> JointData:
-        start, items, y = self.ratings
+    def _data(self, y: np.ndarray, n_jobs: int) -> JointData:
+        (start, items), times = self.ratings, self.times
         n_users, n_items = self.psi.shape[0], self.phi.shape[0]
         users = np.repeat(np.arange(n_users), np.diff(start))
         products = SharedFeatures(
             self.psi, self.phi, self.user_groups, self.item_groups, start, items, self.projection
         )
         features = [self.phi[:, self.item_groups[name]] for name in self.item_kernels]
-        item_side = self.item_side.restored("items", start, items, self.times, features, n_jobs)
+        x = owner_centred(y, self.bias.mean, self.bias.user[users])
+        item_side = self.item_side.restored("items", start, items, x, times, features, n_jobs)
         by_item, user_side = np.zeros(0, dtype=np.int64), empty_side(n_items)
         if self.user_side is not None:
             by_item = np.argsort(items, kind="stable")
             owner = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
             features = [self.psi[:, self.user_groups[name]] for name in self.user_kernels]
+            x = owner_centred(y, self.bias.mean, self.bias.item[items])[by_item]
             undated = np.zeros(y.size)
             user_side = self.user_side.restored(
-                "users", owner, users[by_item], undated, features, n_jobs
+                "users", owner, users[by_item], x, undated, features, n_jobs
             )
         return JointData(
             users, items, self.levels, y, item_side, user_side, products, by_item,
@@ -282,7 +290,8 @@ class StoredFit:
     def restored(self, model: Any) -> FittedPredictor:
         """What a model with these ids and this scale has learnt."""
         with one_blas_thread():
-            process = self.process.restored(worker_count(model.n_jobs))
+            standard = self.units.inward(model.scale_.values)
+            process = self.process.restored(standard, worker_count(model.n_jobs))
         return FittedPredictor(
             process, self.layer, self.likelihood, self.units,
             model.scale_, model.user_ids_, model.item_ids_,

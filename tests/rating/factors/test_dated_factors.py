@@ -94,7 +94,7 @@ def test_the_drift_of_a_fit_is_that_of_its_rows(moody, dated_model):
     assert np.abs(means - drift.smoothed[:, 0]).mean() < 0.05
     assert np.abs(variances - drift.smoothed[:, 1]).mean() < 0.02
     asked = drift.at(drift.users, drift.times)
-    np.testing.assert_allclose(asked, drift.smoothed, atol=1e-5)
+    np.testing.assert_allclose(asked, drift.smoothed, atol=2e-3)
     assert dated_model.directions_[0].drift is None
 
 

@@ -12,7 +12,7 @@ from support.two_taste_ratings import entropy, ids, log_loss, parts, two_taste_r
 
 from ordrec import load, save
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, DataError
 from ordrec.rating import presets as sizes
 from ordrec.rating.presets import chosen_preset, gigabytes
 from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_parts
@@ -21,42 +21,66 @@ from ordrec.recommend import HeldOut, RatingPredictor, make_model, predict_scan
 RATINGS = two_taste_ratings(n_users=30, n_items=20)
 
 
-FULL, FAST = gigabytes("full", RATINGS), gigabytes("fast", RATINGS)
+NEEDED = {"full": 4.0, "fast": 2.0, "large": 1.0}
 
 
+@pytest.fixture
+def needs(monkeypatch) -> None:
+    """Fits that take given gigabytes."""
+    monkeypatch.setattr(sizes, "gigabytes", lambda preset, ratings: NEEDED[preset])
+
+
+@pytest.mark.usefixtures("needs")
 @pytest.mark.parametrize(
     ("preset", "most_ratings", "limit", "chosen", "wanted"),
     [
         ("auto", 10**9, 8.0, "full", None),
         ("auto", 100, 8.0, "fast", None),
-        ("auto", 10**9, (FULL + FAST) / 2, "fast", "full"),
-        ("auto", 10**9, FAST / 2, "large", "full"),
-        ("auto", 100, FAST / 2, "large", "fast"),
+        ("auto", 10**9, 3.0, "fast", "full"),
+        ("auto", 10**9, 1.5, "large", "full"),
+        ("auto", 100, 1.5, "large", "fast"),
         ("full", 100, 8.0, "full", None),
-        ("full", 10**9, (FULL + FAST) / 2, "fast", "full"),
-        ("full", 10**9, FAST / 2, "large", "full"),
-        ("fast", 10**9, FAST, "fast", None),
-        ("fast", 10**9, FAST / 2, "large", "fast"),
-        ("large", 10**9, FAST / 2, "large", None),
+        ("full", 10**9, 3.0, "fast", "full"),
+        ("full", 10**9, 1.5, "large", "full"),
+        ("fast", 10**9, 2.0, "fast", None),
+        ("fast", 10**9, 1.5, "large", "fast"),
+        ("large", 10**9, 1.5, "large", None),
     ],
 )
 def test_size_and_memory_choose_the_preset(
     monkeypatch, preset: str, most_ratings: int, limit: float, chosen: str, wanted: str | None
 ) -> None:
     monkeypatch.setattr(sizes, "FULL_RATINGS", most_ratings)
+    monkeypatch.setattr(sizes, "AUTO_GIGABYTES", 100.0)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert chosen_preset(preset, RATINGS, limit) == chosen
     assert len(said) == (wanted is not None)
     if wanted is not None:
-        needed = f'{gigabytes(wanted, RATINGS):.1f} GB as preset="{wanted}"'
+        needed = f'{NEEDED[wanted]:.2g} GB as preset="{wanted}"'
         message = str(said[0].message)
         assert f'{needed}, and max_memory is {limit:g}: fitted as preset="{chosen}"' in message
 
 
+@pytest.mark.usefixtures("needs")
+def test_auto_takes_no_more_than_a_laptop_has_to_spare(monkeypatch, recwarn) -> None:
+    monkeypatch.setattr(sizes, "AUTO_GIGABYTES", 3.0)
+    assert chosen_preset("auto", RATINGS, 8.0) == "fast"
+    assert not recwarn.list  # nobody asked for more
+    assert chosen_preset("full", RATINGS, 8.0) == "full"
+
+
+@pytest.mark.usefixtures("needs")
+@pytest.mark.parametrize("preset", ["auto", "full", "fast", "large"])
+def test_a_fit_that_cannot_stay_below_the_limit_is_refused_with_its_figure(preset: str) -> None:
+    with pytest.raises(DataError, match=r'take 1 GB or more, as preset="large", and max_memory is'):
+        RatingPredictor(preset=preset, max_memory=0.5).fit(RATINGS)
+
+
+@pytest.mark.usefixtures("needs")
 def test_the_warning_names_the_line_of_the_caller() -> None:
     with pytest.warns(UserWarning, match='fitted as preset="large"') as said:
-        model = RatingPredictor(preset="fast", max_memory=FAST / 2).fit(RATINGS)
+        model = RatingPredictor(preset="fast", max_memory=1.5).fit(RATINGS)
     assert said[0].filename == __file__
     assert (model.preset_, model.process_model_) == ("large", None)
     assert model.preset == "fast"  # what was asked for stays
@@ -137,15 +161,16 @@ def test_a_large_model_on_ratings_on_disk(large, tmp_path) -> None:
     np.testing.assert_allclose(table["expected"], expected, rtol=1e-5)
 
 
-def test_memory_is_that_of_two_processes_and_of_the_factors() -> None:
-    """The first process keeps its sums while the second has sums and blocks of 85 % squared."""
-    alone = gigabytes("large", RATINGS)
-    for preset in ("full", "fast"):
-        config = Preparation(two_sided=preset == "full")
-        sums, blocks = memory_parts(RATINGS, SideFeatures(), config)
-        vectors = sizes.PROBE_BYTES * RATINGS.n_ratings / 1e9 if preset == "full" else 0.0
-        second = sums + 0.85**2 * blocks
-        expected = alone + vectors + sums + max(blocks, second)
-        assert gigabytes(preset, RATINGS) == pytest.approx(expected)
-    more = two_taste_ratings(n_users=60, n_items=20)
-    assert gigabytes("large", more) > 1.5 * alone
+def test_the_estimate_counts_pairs_and_not_their_square() -> None:
+    """Twice the users and items, in two worlds, take twice the memory and not four times."""
+    one = two_taste_ratings(n_users=60, n_items=40).to_frame()[["user", "item", "rating"]]
+    other = one.assign(user=one["user"] + 10_000, item=one["item"] + 10_000)
+    single, double = Ratings.from_frame(one), Ratings.from_frame(pd.concat([one, other]))
+    for two_sided in (True, False):
+        config = Preparation(two_sided=two_sided)
+        kept, solving = memory_parts(single, SideFeatures(), config)
+        kept_twice, solving_twice = memory_parts(double, SideFeatures(), config)
+        assert kept_twice == pytest.approx(2 * kept, rel=0.03)
+        assert solving < solving_twice <= 2 * solving
+    for preset in ("full", "fast", "large"):
+        assert gigabytes(preset, single) <= gigabytes(preset, double)

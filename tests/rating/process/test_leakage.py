@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.two_taste_ratings import two_taste_ratings
 
-from ordrec.rating.process.fit import HELD_OUT, learnt_weights, weighted_data
+from ordrec.rating.process.fit import HELD_OUT, Plan, learnt_plan, weighted_data
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
 from ordrec.rating.process.kernel.weights import DEFAULTS, FAST_DEFAULTS
 from ordrec.rating.process.preparation import Preparation, SideFeatures
@@ -33,9 +33,8 @@ def fitted(ratings=RATINGS, two_sided: bool = True):
 def test_the_hold_out_error_is_that_of_a_hold_out_made_by_hand(two_sided: bool) -> None:
     config = Preparation(two_sided=two_sided, use_time=False)
     defaults = DEFAULTS if two_sided else FAST_DEFAULTS
-    _, errors = learnt_weights(
-        RATINGS, SideFeatures(), UNITS, config, defaults, max_iter=1, **QUICK
-    )
+    plan = Plan(config, SideFeatures(), defaults, [])
+    errors = learnt_plan(RATINGS, UNITS, plan, max_iter=1, **QUICK).errors
     held = np.random.default_rng(0).random(RATINGS.n_ratings) < HELD_OUT
     process = fitted(RATINGS.select(~held), two_sided)
     scores = process.scores(RATINGS.users[held], RATINGS.items[held])

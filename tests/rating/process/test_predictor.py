@@ -11,8 +11,16 @@ from support.two_taste_ratings import entropy, ids, log_loss, parts, two_taste_r
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
+from ordrec.rating.process.kernel.weights import DEFAULTS, Layout
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_needed, prepare
+from ordrec.rating.process.preparation import (
+    Preparation,
+    SideFeatures,
+    memory_needed,
+    memory_parts,
+    prepare,
+)
+from ordrec.rating.process.solve.covariance import Covariance
 from ordrec.rating.units import Units
 
 
@@ -20,8 +28,8 @@ from ordrec.rating.units import Units
 def fitted() -> dict[str, ProcessPredictor]:
     train, _ = parts(two_taste_ratings())
     return {
-        "full": ProcessPredictor(learn="defaults").fit(train),
-        "fast": ProcessPredictor(preset="fast").fit(train),
+        "full": ProcessPredictor(learn="defaults", decision="median").fit(train),
+        "fast": ProcessPredictor(preset="fast", decision="median").fit(train),
     }
 
 
@@ -189,7 +197,7 @@ def test_decisions() -> None:
 @pytest.mark.parametrize("scale", [Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])])
 def test_any_scale(preset: str, scale: Scale) -> None:
     train, test = parts(two_taste_ratings(8, scale=scale))
-    model = ProcessPredictor(preset=preset, learn="defaults").fit(train)
+    model = ProcessPredictor(preset=preset, learn="defaults", decision="median").fit(train)
     assert model.predict_proba(*ids(test)).shape == (test.n_ratings, scale.n_ranks)
     assert set(model.predict(*ids(test))) <= set(scale.values)
     assert log_loss(model, test) < entropy(train, test)
@@ -234,7 +242,8 @@ def test_everybody_rated_everything(preset: str) -> None:
 def test_all_ratings_equal() -> None:
     frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2], "rating": 4.0})
     for preset in PRESETS:
-        model = ProcessPredictor(preset=preset).fit(Ratings.from_frame(frame, scale=range(1, 6)))
+        model = ProcessPredictor(preset=preset, decision="median")
+        model.fit(Ratings.from_frame(frame, scale=range(1, 6)))
         assert model.predict([1, 9], [3, 9]).tolist() == [4.0, 4.0]
 
 
@@ -269,9 +278,13 @@ def test_memory_is_estimated_and_held_to_its_limit() -> None:
     one = memory_needed(train, SideFeatures.of(train), Preparation(two_sided=False))
     assert 0 < one < both
     data = prepare(train, SideFeatures.of(train), Units(0.0, 1.0), Preparation(), 0)
-    bytes_of = data.item_side.pairs.table.nbytes + data.user_side.pairs.table.nbytes
-    bytes_of += 8 * (data.item_side.sizes**2).sum() + 4 * (data.user_side.sizes**2).sum()
-    assert both == pytest.approx(bytes_of / 1e9, rel=1e-6)
+    K = Covariance(data, Layout.choose(data, (), None, DEFAULTS).start(DEFAULTS))
+    kept, solving = memory_parts(train, SideFeatures.of(train), Preparation())
+    pairs = data.item_side.pairs.nbytes + data.user_side.pairs.nbytes
+    blocks = K.item_blocks.numbers.nbytes + K.user_blocks.numbers.nbytes
+    assert pairs < 1e9 * kept < 3 * pairs + 1000 * train.n_ratings
+    assert blocks < 1e9 * solving < 2 * blocks + 600 * train.n_ratings
+    assert both == kept + solving
     with pytest.warns(UserWarning, match='fitted as preset="fast"'):
         model = ProcessPredictor(max_memory=(one + both) / 2).fit(train)
     assert not model.process_.data.two_sided

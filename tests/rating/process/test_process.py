@@ -72,10 +72,10 @@ def dense() -> tuple[Covariance, np.ndarray]:
 
 def test_covariance_equals_rebuilding_without_each_owner(dense) -> None:
     K, oracle = dense
-    assert np.allclose(K @ np.eye(len(oracle), dtype=np.float32), oracle, atol=2e-5)
+    assert np.allclose(K @ np.eye(len(oracle), dtype=np.float32), oracle, atol=5e-4)
     vector = np.random.default_rng(0).normal(size=len(oracle)).astype(np.float32)
-    assert np.allclose(K @ vector, oracle @ vector, atol=1e-4)
-    assert np.allclose(K.diagonal, np.diag(oracle), atol=2e-5)
+    assert np.allclose(K @ vector, oracle @ vector, atol=2e-3)
+    assert np.allclose(K.diagonal, np.diag(oracle), atol=5e-4)
 
 
 def test_covariance_is_positive_semidefinite(dense) -> None:
@@ -175,7 +175,8 @@ def test_a_test_rating_never_changes_a_training_feature() -> None:
         data = prepare(part, SideFeatures.of(part), Units.of(part.values, 1.0), SMALL, 0)
         layout = Layout.choose(data, (), None, {"item.residual": 1.0, "user.residual": 1.0})
         K.append(Covariance(data, layout.start({"smooth.item.residual": 5.0})).item_blocks)
-    assert np.array_equal(K[0], K[1])
+    assert np.array_equal(K[0].numbers, K[1].numbers)
+    assert np.array_equal(K[0].scale, K[1].scale)
 
 
 def test_own_rating_is_not_in_the_item_side_of_its_own_user() -> None:
@@ -184,22 +185,23 @@ def test_own_rating_is_not_in_the_item_side_of_its_own_user() -> None:
     data, weights, _ = everything(ratings)
     side = data.item_side
     own = slice(side.start[2], side.start[3])
-    base = np.concatenate([[0], np.cumsum(side.sizes**2)])
 
-    def blocks(x: np.ndarray) -> np.ndarray:
+    def blocks(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rebuilt = build_side(
             side.start, side.entry, x, side.time, side.n_entries, [], side.fold, side.loadings
         )
         layout = replace(weights.layout, item_side=())
         w = weights.side("item", data.popularity[0])
         w = w._replace(weights=np.full(len(layout.names), 0.3)[: 8 + len(w.scales)])
-        return assemble(rebuilt, w)
+        found = assemble(rebuilt, w)
+        theirs = np.repeat(np.arange(side.sizes.size) == 2, np.diff(found.base))
+        widths = np.concatenate([np.arange(1, n + 1) for n in side.sizes])
+        return found.numbers * np.repeat(found.scale, widths), theirs
 
     moved = side.x.copy()
     moved[own.start] += 2.0
-    before, after = blocks(side.x), blocks(moved)
-    theirs = slice(base[2], base[3])
-    assert np.allclose(before[theirs], after[theirs], atol=1e-5)
+    (before, theirs), (after, _) = blocks(side.x), blocks(moved)
+    assert np.allclose(before[theirs], after[theirs], atol=1e-4)
     change = np.abs(before - after)
     change[theirs] = 0.0
     assert change.max() > 0.01  # in the blocks of others who rated the item, it counts

@@ -35,7 +35,7 @@ def cross_fitted_loadings(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fold of each owner, and for each fold the loadings fitted without it.
 
-    The loadings have shape (n_folds, n_entries, n_factors).
+    The loadings have shape (n_folds, n_entries, n_factors), in single precision, as in files.
     """
     n_owners = start.size - 1
     fold = rng.permutation(n_owners) % n_folds
@@ -52,7 +52,7 @@ def cross_fitted_loadings(
     if n_factors:
         with loop_threads(n_jobs) as threads:
             list(threads.map(fit, range(n_folds)))
-    return fold.astype(np.int64), loadings
+    return fold.astype(np.int64), loadings.astype(np.float32).astype(np.float64)
 
 
 def factor_loadings(

@@ -46,6 +46,7 @@ __all__ = [
     "OwnerSide",
     "build_side",
     "empty_side",
+    "owner_centred",
 ]
 
 COMMON_SUM, CROSS_SUM, OWN_SUM, OTHER_SUM, ACTIVITY_SUM = COUNT, PRODUCT, OWN, OTHER, 4
@@ -127,6 +128,11 @@ def build_side(
     rows = [each.astype(np.float32) for each in features]
     pairs = common_moments(ratings, rows, dtype=np.float32, n_jobs=n_jobs)
     return OwnerSide(start, entry, x, time, pairs, activity, fold, loadings)
+
+
+def owner_centred(y: np.ndarray, mean: float, biases: np.ndarray) -> np.ndarray:
+    """Ratings less the bias of their owners, which ``biases`` has for each."""
+    return y - mean - biases
 
 
 def empty_side(n_owners: int) -> OwnerSide:

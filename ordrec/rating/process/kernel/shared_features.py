@@ -17,15 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
-from ordrec.runtime.compiling import compiled
+from ordrec.runtime.compiling import compiled, compiled_with
 from ordrec.runtime.parallel.spans import over_spans
 
 __all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features"]
 
 USER_SMOOTHING = 10.0  # of the scale of a user's implicit features
+MOST_DENSE = 2000  # rows or columns from which products of all of them take longer than Lanczos
+AT_ONCE = 1 << 14  # ratings whose features are side by side
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,13 @@ class SharedFeatures:
 
     def diagonal(self, omega: np.ndarray) -> np.ndarray:
         """Variance of h, the diagonal of (2), at the training ratings."""
-        per_user = (self.psi**2) @ omega
+        per_user, squares = (self.psi**2) @ omega, self.phi**2
         users = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
-        return np.einsum("nk,nk->n", per_user[users], (self.phi**2)[self.items])
+        result = np.empty(users.size, np.float32)
+        for first in range(0, users.size, AT_ONCE):
+            own = slice(first, first + AT_ONCE)
+            result[own] = np.einsum("nk,nk->n", per_user[users[own]], squares[self.items[own]])
+        return result
 
     def adjoint(self, vector: np.ndarray, n_jobs: int = 1) -> np.ndarray:
         """``sum over training ratings of psi_u phi_i' vector_ui``, (4); a batch adds a first axis.
@@ -150,21 +156,49 @@ def implicit_features(
     if limit < 1 or rank < 1:
         return np.zeros((seen.shape[0], 0)), np.zeros((seen.shape[1], 0))
     first = rng.standard_normal(min(scaled.shape))
-    left, singular, right = svds(scaled, k=min(rank, limit), v0=first)
+    if min(scaled.shape) <= MOST_DENSE:
+        left, singular, right = _by_dense_products(scaled, min(rank, limit))
+    else:
+        left, singular, right = svds(scaled, k=min(rank, limit), v0=first)
     return left * singular, right.T.copy()
+
+
+def _by_dense_products(
+    table: sparse.csr_array, rank: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Largest singular values of a table, from the products of its rows, or of its columns."""
+    if table.shape[0] > table.shape[1]:
+        left, singular, right = _by_dense_products(sparse.csr_array(table.T), rank)
+        return right.T, singular, left.T
+    n = table.shape[0]
+    squares, left = linalg.eigh((table @ table.T).toarray(), subset_by_index=(n - rank, n - 1))
+    singular = np.sqrt(np.maximum(squares, 0.0))
+    right = (table.T @ left) / np.maximum(singular, 1e-6 * singular.max(initial=1e-300))
+    return left, singular, right.T
+
+
+# Rows of phi are read where they are, in the cache: copies of those of a user take longer than the
+# sums.
 
 
 @compiled
 def _sums_by_user(first, stop, start, items, phi, vectors, sums):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
-        if start[u] < start[u + 1]:
-            own = phi[items[start[u] : start[u + 1]]]
-            np.dot(vectors[start[u] : start[u + 1]].T, own, sums[u])
+        for q in range(start[u], start[u + 1]):
+            i = items[q]
+            for v in range(vectors.shape[1]):
+                x = vectors[q, v]
+                for k in range(phi.shape[1]):
+                    sums[u, v, k] += x * phi[i, k]
 
 
-@compiled
+@compiled_with(fastmath={"reassoc", "contract"})  # lets sums be vectorised
 def _apply_by_user(first, stop, start, items, phi, sums, result):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
-        if start[u] < start[u + 1]:
-            own = phi[items[start[u] : start[u + 1]]]
-            np.dot(own, sums[u].T, result[start[u] : start[u + 1]])
+        for q in range(start[u], start[u + 1]):
+            i = items[q]
+            for v in range(sums.shape[1]):
+                total = np.float32(0.0)
+                for k in range(phi.shape[1]):
+                    total += sums[u, v, k] * phi[i, k]
+                result[q, v] = total

@@ -6,7 +6,8 @@ Equations here, with ``D`` the noise variances:
 (2) ``d = diag (K + D)^-1``, by random signs z: the mean of ``z * (K + D)^-1 z``
 (3) ``1 / (K_nn + D_n) <= d_n <= 1 / D_n``, the bounds that any covariance obeys
 (4) ``log d`` regressed on logarithms of the diagonals of the inverted blocks, of the variances and
-    of the counts; a tenth of what the probes say beyond that is kept
+    of the counts, and scaled to the mean of d, as the logarithm of a noisy number is too low; a
+    little of what the probes say beyond that is kept
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ordrec.rating.process.solve.owner_blocks import diagonal, diagonal_of_inver
 
 __all__ = ["Solved", "inverse_diagonal", "smoothed_diagonal", "solve"]
 
-TRUST_IN_PROBES = 0.1
+TRUST_IN_PROBES = 0.04
 
 
 @dataclass(frozen=True)
@@ -93,19 +94,20 @@ def smoothed_diagonal(
 ) -> np.ndarray:
     """The probed diagonal, shrunk to its regression on the blocks and the counts, (4).
 
-    A few probes are off by a tenth; the blocks' own inverses, the variances and the counts
+    A few probes are off by a sixth; the blocks' own inverses, the variances and the counts
     explain all but a twentieth.
     """
     data, j = K.data, K.data.by_item
-    of_users = diagonal(K.user_blocks, data.user_side.sizes)
+    of_users = diagonal(K.user_blocks)
     rest = ((K.diagonal + noise)[j] - of_users).astype(np.float32)
     by_item = np.empty(noise.size)
-    by_item[j] = diagonal_of_inverses(K.user_blocks, data.user_side.start, rest, K.n_jobs)
+    by_item[j] = diagonal_of_inverses(K.user_blocks, rest, K.n_jobs)
     counts = (np.bincount(codes)[codes] for codes in (data.users, data.items))
     columns = [inverse.diagonal, by_item, K.diagonal + noise, noise, *counts]
     X = np.column_stack([np.ones(noise.size), *(np.log(column) for column in columns)])
     target = np.log(probed)
     fit = X @ np.linalg.lstsq(X, target, rcond=None)[0]
+    fit += np.log(np.mean(probed / np.exp(fit)))
     d = np.exp(fit + TRUST_IN_PROBES * (target - fit))  # (4)
     return np.clip(d, 1.0 / (K.diagonal + noise), 1.0 / noise)  # (3)
 

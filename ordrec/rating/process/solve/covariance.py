@@ -24,7 +24,7 @@ from ordrec.features.matrix import Biases
 from ordrec.rating.process.kernel.pair_sums import COMMON_SUM, OWN_SUM, OwnerSide
 from ordrec.rating.process.kernel.shared_features import SharedFeatures
 from ordrec.rating.process.kernel.weights import Weights
-from ordrec.rating.process.solve.owner_blocks import assemble, diagonal, invert, multiply
+from ordrec.rating.process.solve.owner_blocks import Blocks, assemble, diagonal, invert, multiply
 
 __all__ = ["BlockInverse", "Covariance", "JointData"]
 
@@ -99,7 +99,7 @@ class JointData:
 
 
 class Covariance:
-    """``K`` of (2) for given weights: blocks in single precision, products as factors."""
+    """``K`` of (2) for given weights: blocks in 16 bits, products as factors."""
 
     def __init__(self, data: JointData, weights: Weights, n_jobs: int = 1):
         self.data = data
@@ -111,12 +111,12 @@ class Covariance:
         self.has_products = bool(weights.products.any())
 
     @cached_property
-    def item_blocks(self) -> np.ndarray:
+    def item_blocks(self) -> Blocks:
         """Covariances of each user's items."""
         return assemble(self.data.item_side, self.item_weights, self.n_jobs)
 
     @cached_property
-    def user_blocks(self) -> np.ndarray:
+    def user_blocks(self) -> Blocks:
         """Covariances of each item's users."""
         return assemble(self.data.user_side, self.user_weights, self.n_jobs)
 
@@ -124,8 +124,8 @@ class Covariance:
     def diagonal(self) -> np.ndarray:
         """Variances at the training ratings."""
         data = self.data
-        diag = diagonal(self.item_blocks, data.item_side.sizes).astype(np.float64)
-        diag[data.by_item] += diagonal(self.user_blocks, data.user_side.sizes)
+        diag = diagonal(self.item_blocks)
+        diag[data.by_item] += diagonal(self.user_blocks)
         if self.has_products:
             diag += data.products.diagonal(self.omega)
         return diag
@@ -138,9 +138,8 @@ class Covariance:
     def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
         """``K`` times one vector or the columns of a batch, (2)."""
         data, by_item = self.data, self.data.by_item
-        result = multiply(self.item_blocks, data.item_side.start, vectors, self.n_jobs)
-        of_users = multiply(self.user_blocks, data.user_side.start, vectors[by_item], self.n_jobs)
-        result[by_item] += of_users
+        result = multiply(self.item_blocks, vectors, self.n_jobs)
+        result[by_item] += multiply(self.user_blocks, vectors[by_item], self.n_jobs)
         if self.has_products:
             table = data.products.adjoint(vectors, self.n_jobs) * self.omega
             result += data.products.apply(table, self.n_jobs)
@@ -156,18 +155,15 @@ class BlockInverse:
     """
 
     def __init__(self, K: Covariance, noise: np.ndarray):
-        side = K.data.item_side
-        rest = K.diagonal - diagonal(K.item_blocks, side.sizes)
+        rest = K.diagonal - diagonal(K.item_blocks)
         added = (noise + SHARE_OF_REST * rest).astype(np.float32)  # (4)
         self.n_jobs = K.n_jobs
-        self.start, self.blocks = invert(
-            K.item_blocks, side.start, added, LARGEST_INVERTED, K.n_jobs
-        )
+        self.blocks = invert(K.item_blocks, added, LARGEST_INVERTED, K.n_jobs)
 
     def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
-        return multiply(self.blocks, self.start, vectors, self.n_jobs)
+        return multiply(self.blocks, vectors, self.n_jobs)
 
     @property
     def diagonal(self) -> np.ndarray:
         """Diagonal of the inverse."""
-        return diagonal(self.blocks, np.diff(self.start)).astype(np.float64)
+        return diagonal(self.blocks)

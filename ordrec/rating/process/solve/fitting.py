@@ -48,7 +48,7 @@ __all__ = [
 
 TOLERANCE = 3e-3
 MAX_STEPS = 500
-N_PROBES, PROBE_STEPS = 8, 15
+N_PROBES, PROBE_STEPS = 3, 15
 NEWTON_STEPS = 3
 LEAST_CURVATURE = 0.05
 PROBIT_FOLDS = 4
@@ -81,6 +81,24 @@ class Process:
     noise: np.ndarray
     n_iter: int
     undated: np.ndarray | None = None
+
+    @classmethod
+    def rounded(
+        cls,
+        K: Covariance,
+        a: np.ndarray,
+        left_out: np.ndarray,
+        noise: np.ndarray,
+        n_iter: int,
+        undated: np.ndarray | None,
+    ) -> Process:
+        """A process whose numbers are in single precision, as files have them."""
+        a, left_out, noise = (
+            each.astype(np.float32).astype(np.float64) for each in (a, left_out, noise)
+        )
+        if undated is not None:
+            undated = undated.astype(np.float32).astype(np.float64)
+        return cls(K, a, left_out, noise, n_iter, undated)
 
     @property
     def data(self) -> JointData:
@@ -117,9 +135,15 @@ class Process:
         return scores
 
 
-def fit_process(data: JointData, weights: Weights, seed: int, n_jobs: int) -> Process:
-    """Solve for the dual coefficients and the leave-one-out scores under Gaussian noise."""
-    return _solve(Covariance(data, weights, n_jobs), data.y, np.ones(data.y.size), None, seed)
+def fit_process(
+    data: JointData, weights: Weights, seed: int, n_jobs: int, *, final: bool = True
+) -> Process:
+    """Solve for the dual coefficients and the leave-one-out scores under Gaussian noise.
+
+    A process that is not final keeps its blocks for `refit_process`, and has no ``undated``.
+    """
+    K = Covariance(data, weights, n_jobs)
+    return _solve(K, data.y, np.ones(data.y.size), None, seed, final=final)
 
 
 def fit_probit(process: Process, n_ranks: int) -> OrderedProbit:
@@ -176,19 +200,30 @@ def refit_process(process: Process, likelihood: Likelihood, seed: int) -> Proces
     K, data = process.K, process.data
     f = data.y - process.noise * process.a  # (5)
     a = process.a
-    target, noise = data.y, process.noise
+    target, noise, inverse = data.y, process.noise, None
     for _ in range(NEWTON_STEPS):
+        del inverse  # there need not be two
         target, noise = likelihood.newton_target(f, data.levels)
-        solved = solve(K, target, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=a)
+        inverse = BlockInverse(K, noise)
+        solved = solve(
+            K, target, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=a, inverse=inverse
+        )
         a = solved.x.astype(np.float64)
         f = target - noise * a  # (5)
-    return _solve(K, target, noise, a, seed)
+    return _solve(K, target, noise, a, seed, final=True, inverse=inverse)
 
 
 def _solve(
-    K: Covariance, y: np.ndarray, noise: np.ndarray, start: np.ndarray | None, seed: int
+    K: Covariance,
+    y: np.ndarray,
+    noise: np.ndarray,
+    start: np.ndarray | None,
+    seed: int,
+    *,
+    final: bool,
+    inverse: BlockInverse | None = None,
 ) -> Process:
-    """The fitted process for given targets and noise; frees the covariance's blocks."""
+    """The fitted process for given targets and noise, whose preconditioner may be known."""
     data = K.data
     right = y - (data.y - data.target)
     undated, dated = None, K.item_weights.scales.size > 0
@@ -198,19 +233,20 @@ def _solve(
         a, d = solve_alone(side, K.item_weights, right, noise, K.n_jobs)
         if dated:
             undated, _ = solve_alone(side, plain.item_weights, right, noise, K.n_jobs)
-        return Process(K, a, y - a / d, noise, 0, undated)  # (1)
-    inverse = BlockInverse(K, noise)
+        return Process.rounded(K, a, y - a / d, noise, 0, undated)  # (1)
+    inverse = inverse or BlockInverse(K, noise)
     a, n_iter = _coefficients(K, right, noise, start, inverse)
     rng = np.random.default_rng(seed)
     probed = inverse_diagonal(
         K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS, inverse=inverse
     )
     d = smoothed_diagonal(K, noise, probed, inverse)
-    K.release()
     del inverse  # before the blocks without times take its place
-    if dated:
+    if final:
+        K.release()
+    if final and dated:
         undated, _ = _coefficients(plain, right, noise, a, BlockInverse(plain, noise))
-    return Process(K, a, y - a / d, noise, n_iter, undated)  # (1)
+    return Process.rounded(K, a, y - a / d, noise, n_iter, undated)  # (1)
 
 
 def _coefficients(

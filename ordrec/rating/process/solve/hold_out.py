@@ -13,6 +13,7 @@ decides only where the data do not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,8 @@ from ordrec.runtime.progress import progress, report
 
 __all__ = ["Learned", "hold_out_objective", "learn_weights"]
 
+# the linear systems are solved to a tolerance, below which a line search finds nothing
+LEAST_GAIN, MOST_IN_VAIN = 2e-4, 2
 SD_OF_LOGS = 2.0  # standard deviation of the logarithms of the weights around their start
 
 
@@ -34,7 +37,6 @@ class Learned:
 
     weights: Weights
     errors: list[float] = field(default_factory=list)
-    n_iter: int = 0
 
 
 def learn_weights(
@@ -54,17 +56,22 @@ def learn_weights(
     best: tuple[float, np.ndarray] = (np.inf, start.logs)
     errors: list[float] = []
 
+    in_vain = 0
+
     def value_and_gradient(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best
+        nonlocal best, in_vain
         value, slope, rmse = objective(logs)
         errors.append(rmse)
         report(len(errors), max_iter + 3, f"evaluation {len(errors)}")
+        in_vain = 0 if value < best[0] * (1.0 - LEAST_GAIN) else in_vain + 1
         if value < best[0]:
             best = (value, logs.copy())
+        if in_vain == MOST_IN_VAIN:
+            raise StopIteration
         return value, slope
 
-    with progress(""):
-        fit = minimize(
+    with progress(""), suppress(StopIteration):
+        minimize(
             value_and_gradient,
             start.logs,
             jac=True,
@@ -72,7 +79,7 @@ def learn_weights(
             bounds=[(log - 7.0, log + 5.0) for log in start.logs],
             options={"maxiter": max_iter, "maxfun": max_iter + 3, "maxls": 4},
         )
-    return Learned(start.with_logs(best[1]), errors, int(fit.nit))
+    return Learned(start.with_logs(best[1]), errors)
 
 
 def hold_out_objective(
