@@ -53,7 +53,8 @@ def _contents(data: str, reading: Reading) -> str:
     if data in list_datasets() and "ratings" not in describe_dataset(data).counts:
         return _described(load_dataset(data, offline=True))
     if data not in list_datasets() and Path(data).exists():
-        from ordrec.documents.judgements import holds_judgements, load_ohsumed, read_judgements
+        from ordrec.data.formats.ohsumed import load_ohsumed
+        from ordrec.documents.judgements import holds_judgements, read_judgements
 
         kind = holds_judgements(data)
         if kind is not None:
