@@ -313,7 +313,11 @@ def order_of(ratings: pd.Series, name: str) -> list[str] | None:
             return named
     elif pd.api.types.is_numeric_dtype(kind):
         return None
-    words = {each.strip() for each in ratings.unique() if isinstance(each, str) and each.strip()}
+    try:
+        distinct = ratings.unique()
+    except TypeError:  # lists, say: the first one is named where numbers are read
+        return None
+    words = {each.strip() for each in distinct if isinstance(each, str) and each.strip()}
     if 2 <= len(words) <= MOST_WORDS and not any(map(_is_numeric, words)):
         listed = ", ".join(map(shown, sorted(words)))
         raise DataError(

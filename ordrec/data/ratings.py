@@ -263,6 +263,11 @@ class Ratings:
         if columns.rating is None:
             return cls._of_picks(table, columns, user_table, item_table, folds, name)
         given = single_column(table, columns.rating)
+        if not (scale is None or isinstance(scale, Scale | Iterable)):
+            raise ArgumentError(
+                f"scale must be a Scale or all possible ratings in order, got {scale!r}",
+                parameter="scale",
+            )
         declared: Any = scale if scale is None or isinstance(scale, Scale) else list(scale)
         if declared is None:
             declared = order_of(given, columns.rating)

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from ordrec import load, save
-from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import (
     BiasModel,
@@ -33,7 +32,7 @@ from ordrec.recommend import (
     model_names,
 )
 from ordrec.recommend.registry import storable_kinds
-from ordrec.storage.archive import load_arrays
+from ordrec.storage.archive import REMEDY, load_arrays
 
 SMALL = {
     "als": {"n_factors": 2, "n_iter": 2},
@@ -136,7 +135,7 @@ def test_damaged_files_are_refused_or_harmless(run, tmp_path):
 
     def check(data):
         path.write_bytes(data)
-        model = answered(lambda: load(path), says=(str(path), persistence.REMEDY))
+        model = answered(lambda: load(path), says=(str(path), REMEDY))
         if model is not None:
             use(model)
 
@@ -270,7 +269,7 @@ def test_forged_files_are_refused_or_predict(run, tmp_path):
 
     def check(data):
         path.write_bytes(data)
-        model = answered(lambda: load(path), says=(str(path), persistence.REMEDY))
+        model = answered(lambda: load(path), says=(str(path), REMEDY))
         if model is None:
             return
         use(model)

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ordrec import load, save
-from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
 from ordrec.storage.archive import load_arrays, save_arrays
-from ordrec.storage.arrays import ids_from_arrays, ids_to_arrays, take, take_covariance
+from ordrec.storage.arrays import ids_from_arrays, ids_to_arrays, take, take_covariance, take_rows
 
 STORABLE = {
     "mean": {},
@@ -316,7 +315,8 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
             wrong["cut"] = array[:-1]
         if array.size and array.dtype.kind in "iu" and "ids" not in key:
             far = min(10**6, np.iinfo(array.dtype).max)
-            wrong["pointing nowhere"] = np.full_like(array, far)
+            if not key.endswith("item_counts"):  # an item may have been rated any number of times
+                wrong["pointing nowhere"] = np.full_like(array, far)
             wrong["negative"] = array - far
         for how, changed in wrong.items():
             others = {k: v for k, v in arrays.items() if k != key}
@@ -416,14 +416,14 @@ def test_damaged_files_at_length(path, ratings):
 
 def test_rows_name_a_column_once_and_stay_within_bounds() -> None:
     arrays = {"start": np.array([0, 2, 3]), "items": np.array([0, 1, 1])}
-    start, items = persistence.take_rows(arrays, "start", "items", 2, 2)
+    start, items = take_rows(arrays, "start", "items", 2, 2)
     assert start.tolist() == [0, 2, 3]
     assert items.tolist() == [0, 1, 1]
     for wrong in ([0, 0, 1], [0, 2, 1], [0, -1, 1]):
         with pytest.raises(ModelFileError, match="items"):
-            persistence.take_rows(arrays | {"items": np.array(wrong)}, "start", "items", 2, 2)
+            take_rows(arrays | {"items": np.array(wrong)}, "start", "items", 2, 2)
     with pytest.raises(ModelFileError, match="start"):
-        persistence.take_rows(arrays | {"start": np.array([0, 4, 3])}, "start", "items", 2, 2)
+        take_rows(arrays | {"start": np.array([0, 4, 3])}, "start", "items", 2, 2)
 
 
 def test_a_covariance_matrix_is_symmetric_and_can_be_inverted():

@@ -90,6 +90,12 @@ def coefficients(length: str, stored_as: Any = None) -> Array:
     return Array(length, low=-MOST_COEFFICIENT, high=MOST_COEFFICIENT, stored_as=stored_as)
 
 
+def check_scores(values: np.ndarray, what: str) -> None:
+    """Check standard scores that are made again from other numbers of a file."""
+    if not (np.abs(values) <= MOST_SCORE).all():
+        raise ModelFileError(f"{what} make scores beyond {MOST_SCORE:g}")
+
+
 @dataclass(frozen=True)
 class StoredSide:
     """An `OwnerSide` without its pair sums and ratings."""
@@ -244,6 +250,7 @@ class StoredProcess:
         )
         features = [self.phi[:, self.item_groups[name]] for name in self.item_kernels]
         x = owner_centred(y, self.bias.mean, self.bias.user[users])
+        check_scores(x, "the biases")
         item_side = self.item_side.restored("items", start, items, x, times, features, n_jobs)
         by_item, user_side = np.zeros(0, dtype=np.int64), empty_side(n_items)
         if self.user_side is not None:
@@ -291,6 +298,7 @@ class StoredFit:
         """What a model with these ids and this scale has learnt."""
         with one_blas_thread():
             standard = self.units.inward(model.scale_.values)
+            check_scores(standard, "the units")
             process = self.process.restored(standard, worker_count(model.n_jobs))
         return FittedPredictor(
             process, self.layer, self.likelihood, self.units,
