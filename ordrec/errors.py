@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ __all__ = [
     "visible",
 ]
 
-PACKAGE = str(Path(__file__).parent)
+# files whose lines no caller wrote; functools dispatches by type
+INSIDE = (str(Path(__file__).parent), functools.__file__)
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 LONGEST = 1000  # characters in a message, which may quote arbitrary input
 
@@ -29,7 +31,7 @@ LONGEST = 1000  # characters in a message, which may quote arbitrary input
 def callers_level() -> int:
     """The ``stacklevel`` at which a warning names the line outside the package that led to it."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
         level, frame = level + 1, frame.f_back
     return level
 

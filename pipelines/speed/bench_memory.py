@@ -247,6 +247,8 @@ def ratings_of(size: str) -> Any:
 
     The last number is that of the ratings of a further user, or, below 0, of a further item.
     """
+    import pandas as pd
+
     from ordrec.data import Ratings
     from ordrec.datasets import synthetic_long_tail, synthetic_ratings
 
@@ -262,8 +264,8 @@ def ratings_of(size: str) -> Any:
     users, items = (same + int(n_users), codes) if more > 0 else (codes, same + int(n_items))
     levels = np.random.default_rng(1).integers(0, 5, codes.size)
     frame = ratings.to_frame()
-    one = type(frame)({"user": users, "item": items, "rating": ratings.scale.values[levels]})
-    return Ratings.from_frame(__import__("pandas").concat([frame, one]))
+    one = pd.DataFrame({"user": users, "item": items, "rating": ratings.scale.values[levels]})
+    return Ratings.from_frame(pd.concat([frame, one]))
 
 
 def resident() -> float:
