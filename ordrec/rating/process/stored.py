@@ -147,6 +147,7 @@ class StoredProcess:
     stored: ClassVar = {
         "ratings": Table("all_users", "items", bare=True, entries="ratings"),
         "levels": Array("ratings", dtype=np.int64, codes="ranks"),
+        "y": Optional(scores("ratings")),  # where levels are bins, which do not tell the ratings
         "times": Seconds("ratings"),
         "item_side": Part(StoredSide, owners="all_users", entries="all_items"),
         "user_side": Optional(Part(StoredSide, owners="all_items", entries="all_users")),
@@ -171,6 +172,7 @@ class StoredProcess:
 
     ratings: tuple[np.ndarray, np.ndarray]
     levels: np.ndarray
+    y: np.ndarray | None
     times: np.ndarray
     item_side: StoredSide
     user_side: StoredSide | None
@@ -193,12 +195,13 @@ class StoredProcess:
     n_iter: int
 
     @classmethod
-    def of(cls, process: Process) -> StoredProcess:
-        """From a fitted process."""
+    def of(cls, process: Process, standard: np.ndarray) -> StoredProcess:
+        """From a fitted process; ``standard`` are the scores of levels."""
         data, weights = process.data, process.K.weights
         products, layout = data.products, weights.layout
+        y = None if np.array_equal(standard[data.levels], data.y) else data.y
         return cls(
-            (data.item_side.start, data.items), data.levels, data.item_side.time,
+            (data.item_side.start, data.items), data.levels, y, data.item_side.time,
             StoredSide.of(data.item_side),
             StoredSide.of(data.user_side) if data.two_sided else None,
             products.psi, products.phi, products.projection,
@@ -226,7 +229,7 @@ class StoredProcess:
 
     def restored(self, standard: np.ndarray, n_jobs: int) -> Process:
         """The process, with its pair sums computed again; ``standard`` are the scores of levels."""
-        data = self._data(standard[self.levels], n_jobs)
+        data = self._data(standard[self.levels] if self.y is None else self.y, n_jobs)
         products = tuple(f"{a}*{b}" for a, b in data.products.names)
         chosen = frozenset(self.chosen)
         layout = Layout(data.item_kernels, data.user_kernels, self.scales, products, chosen)
@@ -291,7 +294,8 @@ class StoredFit:
     @classmethod
     def of(cls, fitted: FittedPredictor) -> StoredFit:
         """From what a model has learnt."""
-        process = StoredProcess.of(fitted.process)
+        standard = fitted.units.inward(fitted.scale.values)
+        process = StoredProcess.of(fitted.process, standard)
         return cls(process, fitted.probit, fitted.likelihood, fitted.units)
 
     def restored(self, model: Any) -> FittedPredictor:

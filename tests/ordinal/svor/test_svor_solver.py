@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.naive_svor import oracle, primal, violation_by_loops
 
-from ordrec.linalg import threaded
+from ordrec.linalg import lapack
 from ordrec.linalg.lapack import factorise_in_threads
 from ordrec.ordinal.gram import shifted
 from ordrec.ordinal.gram.matrix import FactoredGram, as_gram
@@ -450,7 +450,7 @@ def test_factors_in_threads_give_the_same_solution(monkeypatch):
         return factorise_in_threads(M)
 
     monkeypatch.setattr(shifted, "LARGE", 10)
-    monkeypatch.setattr(threaded, "SMALLEST", 10)
+    monkeypatch.setattr(lapack, "SMALLEST", 10)
     monkeypatch.setattr(shifted, "factorise_in_threads", watched)
     found = solve_implicit(K, ranks, 4, C=5.0, tol=TIGHT)
     assert max(called) == 80
