@@ -97,11 +97,11 @@ class DaskPool:
 
         Dask itself may then wait for the answer of that worker for ever.
         """
+        before, lost_at = set(self._client.nthreads()), float("inf")
         sending = asyncio.run_coroutine_threadsafe(
             self._client.scatter([self._content], broadcast=True, hash=False, asynchronous=True),
             self._client.loop.asyncio_loop,
         )
-        before, lost_at = set(self._client.nthreads()), float("inf")
         while True:
             try:
                 return sending.result(timeout=PATIENCE)
