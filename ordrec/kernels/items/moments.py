@@ -399,7 +399,7 @@ def expected_bytes(
             words, most = np.unique(others[others <= e] // 64).size, int(e) // 64 + 1
             n_words += each * (most if COMPLETE * words > most else words)
             n_pairs += each * (others.size + 1) / 2  # each pair once, and the diagonal
-    return 4.0 * n_sums * n_pairs + INDEX_BYTES * n_words
+    return float(4.0 * n_sums * n_pairs + INDEX_BYTES * n_words)
 
 
 def _common_pairs(ratings: GroupedEntries, n_jobs: int) -> PairIndex:
