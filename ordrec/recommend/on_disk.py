@@ -108,6 +108,9 @@ def fit_scan(
 
     Examples
     --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from ordrec.data import Ratings
     >>> from ordrec.datasets import synthetic_ratings
     >>> from ordrec.recommend import EASE, recommend_scan
     >>> with tempfile.TemporaryDirectory() as place:
