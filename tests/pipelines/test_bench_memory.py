@@ -23,6 +23,6 @@ def test_a_line_of_the_table(monkeypatch) -> None:
     spec.loader.exec_module(bench)
     line = bench.measured("large", "60x50x900", jobs=1)
     assert line["promised"] == gigabytes("large", bench.ratings_of("60x50x900"))
-    assert 0.0 <= line["measured"] < 5.0
+    assert line["measured"] >= 0.0  # how much depends on what this process held before
     assert bench.resident() > 0.01
     assert set(bench.SIZES) == {"full", "fast", "large"}
