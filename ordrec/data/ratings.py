@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -442,7 +442,7 @@ class Ratings:
 
         A rating of zero is a stored entry, not a missing one.
         """
-        column = {
+        column: dict[str, Callable[[], Any]] = {
             "value": lambda: self.values,
             "rank": lambda: self.ranks,
             "one": lambda: np.ones(self.n_ratings),
@@ -731,7 +731,8 @@ def core_rows(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
     >>> core_rows(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 2).tolist()
     [0, 1, 2, 3]
     """
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+    given: Any = k
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
         raise ArgumentError(f"k must be a whole number of at least 1, got {k!r}")
     rows = np.arange(users.size)
     while True:

@@ -393,7 +393,7 @@ def _with_ids(
 
     Blanks around ids would make two of "tea" and "tea ".
     """
-    column = frame[name]
+    column: Any = frame[name]
     if not isinstance(column, pd.Series):  # two columns of one name
         return frame
     if pd.api.types.is_numeric_dtype(column):

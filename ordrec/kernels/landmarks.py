@@ -125,7 +125,7 @@ class Landmarks:
 def rows_named(wanted: Any, n: int) -> np.ndarray | None:
     """Return the row numbers, if it is these that are given; None for a number of landmarks."""
     if np.ndim(wanted) == 0:
-        if not isinstance(wanted, Integral) or isinstance(wanted, bool) or wanted < 1:
+        if isinstance(wanted, bool) or not isinstance(wanted, Integral) or int(wanted) < 1:
             raise ArgumentError(
                 "n_landmarks must be a whole number from 1, row numbers or None (for the exact "
                 f"kernel), got {wanted!r}"

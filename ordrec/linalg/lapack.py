@@ -111,8 +111,7 @@ ADDRESSES = np.array([[_address(f"{kind}{name}") for kind in "sd"] for name in R
 INTEGER = types.int64 if LITTLE_ENDIAN else types.int32
 
 
-@intrinsic
-def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
+def _call_by_address(typingctx: Any, address: Any, arguments: Any) -> Any:
     """Call the C function at an address with pointers to a tuple of arrays and numbers.
 
     Numbers lie on the stack: an array for each would take longer to compile than everything else
@@ -137,6 +136,9 @@ def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
         return builder.load(data)
 
     return INTEGER(address, arguments), codegen
+
+
+_call: Any = intrinsic(_call_by_address)  # numba has no types for it
 
 
 def upper_block(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -170,7 +172,7 @@ def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     # a C-ordered upper triangle is a Fortran-ordered lower one
     n = A.shape[0]
     routine = addresses[POTRF, A.itemsize // 8]
-    return _call(routine, (LOWER, n, A, n, 0))  # type: ignore[call-arg]
+    return _call(routine, (LOWER, n, A, n, 0))
 
 
 @compiled
@@ -185,7 +187,7 @@ def add_products(
     """Add ``left[:n].T @ right[:n]``, which must be symmetric; ``one`` is an array of a one."""
     m = out.shape[0]
     routine = addresses[GEMM, out.itemsize // 8]
-    _call(routine, (NO, YES, m, m, n, one, left, m, right, m, one, out, m))  # type: ignore[call-arg]
+    _call(routine, (NO, YES, m, m, n, one, left, m, right, m, one, out, m))
 
 
 @compiled
@@ -195,11 +197,11 @@ def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -
     m = B.shape[0]
     if m > 1:
         routine = addresses[POTRS, factor.itemsize // 8]
-        _call(routine, (LOWER, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
+        _call(routine, (LOWER, n, m, factor, n, B, n, 0))
         return
     # one right-hand side: two triangular solves are several times faster for small n
     routine = addresses[TRSV, factor.itemsize // 8]
-    _call(routine, (LOWER, NO, NO, n, factor, n, B, m))  # type: ignore[call-arg]
+    _call(routine, (LOWER, NO, NO, n, factor, n, B, m))
     _call(routine, (LOWER, YES, NO, n, factor, n, B, m))
 
 
@@ -212,7 +214,7 @@ def solve_rows_triangular(
     n = factor.shape[0]
     m = B.shape[0]
     routine = addresses[TRTRS, factor.itemsize // 8]
-    _call(routine, (LOWER, trans, NO, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
+    _call(routine, (LOWER, trans, NO, n, m, factor, n, B, n, 0))
 
 
 @compiled
@@ -220,7 +222,7 @@ def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np
     """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
     n = factor.shape[0]
     routine = addresses[TRTRI, factor.itemsize // 8]
-    _call(routine, (LOWER, NO, n, factor, n, 0))  # type: ignore[call-arg]
+    _call(routine, (LOWER, NO, n, factor, n, 0))
     result = np.zeros(factor.shape[0])
     for j in range(factor.shape[0]):
         for i in range(j, factor.shape[0]):

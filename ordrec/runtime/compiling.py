@@ -102,9 +102,9 @@ class _ForgivingCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for a signature; None if there is none, or if it is damaged."""
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # whatever pickle and LLVM raise on half a file
-            self.flush()
+            self.flush()  # type: ignore[no-untyped-call]
             return None
 
 
@@ -119,7 +119,7 @@ def compiled_with(**options: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         dispatcher = compile_it(function)
         if dispatcher is not function:  # which it is with NUMBA_DISABLE_JIT
-            dispatcher._cache = _ForgivingCache(function)
+            dispatcher._cache = _ForgivingCache(function)  # type: ignore[no-untyped-call]
         return dispatcher
 
     return decorate

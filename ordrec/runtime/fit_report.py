@@ -263,7 +263,7 @@ def resident_memory() -> float:
 def peak_memory() -> float:
     """Return the largest memory of the process so far, in gigabytes."""
     if resource is None:
-        return 0.0
+        return 0.0  # type: ignore[unreachable]
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 1e9
 
 

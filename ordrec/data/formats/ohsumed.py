@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -87,7 +88,7 @@ def load_ohsumed(path: str | Path) -> Ohsumed:
         )
 
 
-def _indexed(rows: list[tuple], columns: list[str], source: Source) -> pd.DataFrame:
+def _indexed(rows: list[tuple[Any, ...]], columns: list[str], source: Source) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=columns).set_index(columns[0])
     if not frame.index.is_unique:
         twice = frame.index[frame.index.duplicated()][0]
@@ -106,7 +107,7 @@ def _kind(source: Source) -> str:
 # ---- documents -------------------------------------------------------------------------
 
 
-def _records(source: Source, member: str) -> Iterator[tuple]:
+def _records(source: Source, member: str) -> Iterator[tuple[Any, ...]]:
     for place, number, fields in _tagged(source, member, _FIELDS):
         if "ui" not in fields:
             raise DataError(f"{place}: record {number} has no .U (MEDLINE identifier)")

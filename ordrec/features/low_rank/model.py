@@ -182,8 +182,9 @@ class LowRankEM(TransformerMixin, BaseEstimator):
             raise ValueError(f'init must be "mean" or "zero", got {self.init!r}')
         if self.output not in ("filled", "factors"):
             raise ValueError(f'output must be "filled" or "factors", got {self.output!r}')
-        if not (isinstance(self.n_splits, int | np.integer) and self.n_splits >= 2):
-            raise ValueError(f"n_splits must be a whole number of at least 2, got {self.n_splits}")
+        n_splits: Any = self.n_splits
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
+            raise ValueError(f"n_splits must be a whole number of at least 2, got {n_splits}")
         entries = observed_entries(self, X, reset=True)
         weights = _entry_weights(self.weights, entries)
         self._fitted_to = None if self.weights is None else _digest(entries)
@@ -208,7 +209,8 @@ class LowRankEM(TransformerMixin, BaseEstimator):
     ) -> tuple[LowRankFit, float]:
         """The approximation of some rows, and the mean of their entries."""
         limit = min(entries.shape)
-        if not (isinstance(self.n_factors, int | np.integer) and 1 <= self.n_factors <= limit):
+        n_factors: Any = self.n_factors
+        if not (isinstance(n_factors, int | np.integer) and 1 <= n_factors <= limit):
             raise ValueError(
                 f"n_factors must be a whole number in 1..{limit} for a matrix of "
                 f"{entries.shape[0]} rows and {entries.shape[1]} feature columns, got "
