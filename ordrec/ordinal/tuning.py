@@ -354,11 +354,11 @@ class _Search:
         self.folds = list(splitter.split(self.X, np.asarray(y)))
         self.metrics = metrics
         self._pairs: dict[Any, Any] = {}
-        self._full_grams: dict[tuple, np.ndarray] = {}
+        self._full_grams: dict[tuple[Any, ...], np.ndarray] = {}
 
     def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
         """For each kernel and fold, the settings that share it."""
-        groups: dict[tuple, list[int]] = {}
+        groups: dict[tuple[Any, ...], list[int]] = {}
         for row, setting in enumerate(settings):
             kernel = {name: setting[name] for name in KERNEL_PARAMETERS if name in setting}
             groups.setdefault(tuple(kernel.items()), []).append(row)

@@ -221,19 +221,21 @@ class _Boosted(CalibratedModel):
         )
 
     def _check_parameters(self) -> None:
-        if not (isinstance(self.n_estimators, Integral) and self.n_estimators >= 1):
-            raise ArgumentError(f"n_estimators must be at least 1, got {self.n_estimators!r}")
-        if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
-            raise ArgumentError(f"gamma must be a positive number, got {self.gamma!r}")
+        rounds: Any = self.n_estimators
+        if not (isinstance(rounds, Integral) and int(rounds) >= 1):
+            raise ArgumentError(f"n_estimators must be at least 1, got {rounds!r}")
+        gamma: Any = self.gamma
+        if not (isinstance(gamma, Real) and 0 < float(gamma) < np.inf):
+            raise ArgumentError(f"gamma must be a positive number, got {gamma!r}")
         patience = self.n_iter_no_change
-        if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
+        if patience is not None and not (isinstance(patience, Integral) and int(patience) >= 1):
             raise ArgumentError(f"n_iter_no_change must be None or at least 1, got {patience!r}")
         if not 0 < self.validation_fraction < 1:
             raise ArgumentError(
                 f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}"
             )
-        depth = self.max_depth
-        if depth is not None and not (isinstance(depth, Integral) and depth >= 1):
+        depth: Any = self.max_depth
+        if depth is not None and not (isinstance(depth, Integral) and int(depth) >= 1):
             raise ArgumentError(f"max_depth must be None or at least 1, got {depth!r}")
         self._learner()
 

@@ -87,7 +87,7 @@ def _quantile_thresholds(ranks: np.ndarray, n_ranks: int, weight: np.ndarray) ->
 
 
 def _approach(
-    J: Objective, x: np.ndarray, minimise: Callable, max_iter: int
+    J: Objective, x: np.ndarray, minimise: Callable[..., Any], max_iter: int
 ) -> tuple[np.ndarray, int]:
     """A start for a sharp loss, from a blunt one that is sharpened in stages.
 

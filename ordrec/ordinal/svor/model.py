@@ -213,18 +213,17 @@ class _SVOR(KernelMixin, CalibratedModel):
         self.support_ = self._rows
 
     def _check_parameters(self) -> None:
-        if not (isinstance(self.C, Real) and 0 < self.C < np.inf):
-            raise ArgumentError(f"C must be a positive number, got {self.C!r}")
-        if not (isinstance(self.tol, Real) and 0 < self.tol < np.inf):
-            raise ArgumentError(f"tol must be a positive number, got {self.tol!r}")
+        C: Any = self.C
+        tol: Any = self.tol
+        if not (isinstance(C, Real) and 0 < float(C) < np.inf):
+            raise ArgumentError(f"C must be a positive number, got {C!r}")
+        if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
+            raise ArgumentError(f"tol must be a positive number, got {tol!r}")
         if self.solver not in ("interior", "smo"):
             raise ArgumentError(f'solver must be "interior" or "smo", got {self.solver!r}')
-        if self.max_iter is not None and not (
-            isinstance(self.max_iter, Integral) and self.max_iter > 0
-        ):
-            raise ArgumentError(
-                f"max_iter must be a positive integer or None, got {self.max_iter!r}"
-            )
+        limit: Any = self.max_iter
+        if limit is not None and not (isinstance(limit, Integral) and int(limit) > 0):
+            raise ArgumentError(f"max_iter must be a positive integer or None, got {limit!r}")
 
 
 class SVORIM(_SVOR):
