@@ -33,7 +33,9 @@ DEPTH = 200  # places at which a left-out item still counts
 SMALLEST, LARGEST = 1e-3, 1e7  # beyond these nothing changes any more
 
 
-def climb_by_doubling(quality: Callable[[float], float], start: float) -> tuple[float, dict]:
+def climb_by_doubling(
+    quality: Callable[[float], float], start: float
+) -> tuple[float, dict[float, float]]:
     """Climb from ``start`` by doubling or halving until neither is better.
 
     Returns the best value, and the quality of each value that was tried.

@@ -274,7 +274,7 @@ def check_one_user(user: Any) -> None:
         )
 
 
-def check_list_length(n: int, name: str = "n") -> None:
+def check_list_length(n: Any, name: str = "n") -> None:
     """Refuse a length that is not a positive whole number."""
-    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ArgumentError(f"{name} must be a whole number of at least 1, got {n!r}")

@@ -75,7 +75,7 @@ class SklearnModel(IdMappedModel, DistributionModel):
             predicted = self.model_.predict(self._pairs(*codes))
         return self.scale_.values[predicted] if self._classifies else self._clipped(predicted)
 
-    @available_if(lambda model: hasattr(model.estimator, "predict_proba"))
+    @available_if(lambda model: hasattr(model.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
         """Return the estimator's distributions; ranks without training ratings have P = 0."""
         codes = self._codes(users, items)

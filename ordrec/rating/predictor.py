@@ -100,7 +100,6 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         The preset that was fitted; what "auto" has chosen.
     process_model_ : ProcessPredictor or None
     factors_ : OrdinalFactors
-        None only in models that version 0.1 saved.
     pool_weights_ : (float, float)
         Exponents of process and factors in the pool.
     side_columns_ : dict
@@ -360,9 +359,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         return self.factors_.history_of(user)
 
     def _listable_items(self) -> np.ndarray:
-        return (
-            super()._listable_items() if self.factors_ is None else self.factors_._listable_items()
-        )
+        return self.factors_._listable_items()
 
     def _influence(self) -> Influence | None:
         return self.factors_._influence()

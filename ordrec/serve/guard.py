@@ -127,6 +127,7 @@ class PatientProtocol(H11Protocol):
     """
 
     seconds: ClassVar[float] = 10.0
+    cycle: Any  # None before the first request
     _limit: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:

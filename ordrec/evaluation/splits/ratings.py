@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -338,8 +338,9 @@ class PublishedFolds(SplitParameters):
         return len(self.names)
 
     def __post_init__(self) -> None:
-        if isinstance(self.names, str):
-            object.__setattr__(self, "names", (self.names,))
+        names: Any = self.names
+        if isinstance(names, str):
+            object.__setattr__(self, "names", (names,))
         if not self.names:
             raise ArgumentError("names must hold at least one name of a published fold")
 

@@ -209,7 +209,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
             values[pairs] = self.scale_.values[levels.astype(np.int64)]
         return values
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
         """Return distributions by each user's model; only if the estimator has probabilities."""
         user_codes, item_codes = self._codes(users, items)

@@ -422,6 +422,6 @@ def _slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> fl
     return float(w @ (x * y)) / squares if squares > 1e-9 * total else 0.0
 
 
-def _pooled(first, weight, squares, count):  # type: ignore[no-untyped-def]
+def _pooled(first: Any, weight: float, squares: Any, count: Any) -> Any:
     """A (co)variance from a sum of squares and a prior value that counts ``weight`` times."""
     return (weight * first + squares) / (weight + count)
