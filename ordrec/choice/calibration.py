@@ -26,7 +26,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -46,9 +46,16 @@ from ordrec.storage.schema import Number
 if TYPE_CHECKING:
     from ordrec.choice.base import ChoiceModel
 
-__all__ = ["ListedScores", "PickCalibration", "calibrated_picks", "learnt_calibration"]
+__all__ = [
+    "TOP",
+    "ListedScores",
+    "PickCalibration",
+    "calibrated_picks",
+    "learnt_calibration",
+]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
+TOP = 10  # where expected picks are compared with those there are
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
 
 
@@ -133,21 +140,42 @@ class PickCalibration:
         whole = 1.0 + horizon
         above = (1.0 - share) / whole, share / whole
         calibration = cls(horizon)._fit(lists, *above)
-        if deeper is None or not deeper.picked.any() or not lists.picked[:, :10].any():
+        if deeper is None or not deeper.picked.any() or not lists.picked[:, :TOP].any():
             return calibration
         below = above[0] * (1.0 - share), above[0] * share
         lower = cls(horizon)._fit(deeper, *below)
-        expected = lower._probabilities(lists.scores[:, :10], lists.counts, *above).sum()
-        return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
+        expected = lower._probabilities(lists.scores[:, :TOP], lists.counts, *above).sum()
+        return replace(calibration, bias=float(expected / lists.picked[:, :TOP].sum()))
 
     @classmethod
     def of_latest(cls, lists: ListedScores) -> PickCalibration:
         """Fit (1) alone, to lists from histories whose end was set aside."""
         calibration = cls(0.0)._fit(lists, 0.0, 1.0)
-        if not lists.picked[:, :10].any():
+        if not lists.picked[:, :TOP].any():
             return calibration
-        expected = calibration.p_pick(lists.scores[:, :10], lists.counts).sum()
-        return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
+        expected = calibration.p_pick(lists.scores[:, :TOP], lists.counts).sum()
+        return replace(calibration, bias=float(expected / lists.picked[:, :TOP].sum()))
+
+    def matched(self, lists: ListedScores, scores: np.ndarray, counts: np.ndarray) -> Self:
+        """Return the calibration by which other lists of the same users expect as many hits.
+
+        A model that has learnt from all entries may be surer of its lists than the one that lists
+        were calibrated with, and be right no more often.
+
+        Parameters
+        ----------
+        lists : ListedScores
+            From histories whose newest entry was set aside.
+        scores : array of shape (n_lists, n_places)
+            From the whole histories, best first.
+        counts : array of shape (n_lists,)
+            Ratings of each user.
+        """
+        hits = int(lists.picked[:, :TOP].sum())
+        if not hits:
+            return self
+        expected = float(self.p_pick(scores[:, :TOP], counts).sum())
+        return replace(self, bias=self.bias * expected / hits)
 
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the probability that each item of each list is picked next.

@@ -30,7 +30,7 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import MOST_INTEREST, SHARED, ChoiceModel, replaced_rows
-from ordrec.choice.calibration import ListedScores, PickCalibration
+from ordrec.choice.calibration import TOP, ListedScores, PickCalibration
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.conditional_logit import fitted_weights
 from ordrec.choice.inner_splits import (
@@ -193,16 +193,17 @@ class OrderedChoice(ListsNewItems):
             self.chosen_ = Chosen.among(trial.qualities())
             name = self.chosen_.name
             self.weights_ = trial.logit(LOGITS[name]) if name in LOGITS else SUMS.get(name, {})
-            report(0.7, 1.0, "calibration", span=0.0)
-            self.calibration_ = self._calibrated(history, trial, rng)
-        self.mixture_.calibration_ = self.calibration_
         if trial is not None and self.weights_:
-            report(0.9, 1.0, "order", span=0.0)
+            report(0.7, 1.0, "order", span=0.0)
             items = self.mixture_.ease_.block_items
             rows = DatedRows.of(history, self._times)
             self.order_ = LearntOrder.of(
                 rows, items, self.item_counts_, rng, self.weights_, trial.features
             )
+        if trial is not None:
+            report(0.8, 1.0, "calibration", span=0.0)
+            self.calibration_ = self._calibrated(history, trial, rng)
+        self.mixture_.calibration_ = self.calibration_
 
     def _calibrated(
         self, history: sparse.csr_array, trial: _Trial, rng: np.random.Generator
@@ -211,10 +212,13 @@ class OrderedChoice(ListsNewItems):
         if not self.weights_:
             self.mixture_.calibrate(history, self._times, rng)
             return self.mixture_.calibration_
-        if self.future != "next":
-            share = self.horizon / (1.0 + self.horizon)
-            names = tuple(self.weights_)
-            trial = self._inner_trial(history, share, rng, names, trial.features) or trial
+        if self.future == "next":
+            lists = trial.lists(self.weights_)
+            final = self.listed_scores(trial.split.rows, TOP)
+            return PickCalibration.of_latest(lists).matched(lists, *final)
+        share = self.horizon / (1.0 + self.horizon)
+        names = tuple(self.weights_)
+        trial = self._inner_trial(history, share, rng, names, trial.features) or trial
         return PickCalibration.of_latest(trial.lists(self.weights_))
 
     def _inner_trial(
