@@ -11,6 +11,8 @@ The ridge of EASE is chosen by exact leave-one-out, and the ridge of ALS is fixe
 popularity counts, ``t``, and whether another ridge is needed, is then decided by lists for users
 who are left out of both models. There, ``t`` is 0.35 and the ridge the one of leave-one-out unless
 another value is better by more than a standard error: freely chosen values lost on fresh splits.
+So it is with the unseen weight of ALS. An item with fewer ratings than EASE asks for has its ``A``
+in the place of ``E``.
 """
 
 from __future__ import annotations
@@ -62,9 +64,9 @@ USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 MANY = 300_000  # ratings: from here on more factors and one inner split
 MANY_ITEMS = 5000  # from here on, models are fitted once without some users, and not several times
 USUAL_MIX = 0.35
-MIXES = {
-    "mixture": USUAL_MIX, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
-    "mixture, mostly ALS": 0.65, "EASE": 0.0, "ALS": 1.0,
+MIXES = {  # the first that is no worse than the best by more than a standard error is taken
+    "mixture": USUAL_MIX, "EASE": 0.0, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
+    "mixture, mostly ALS": 0.65, "ALS": 1.0,
 }  # fmt: skip
 RIDGES = (4.0, 16.0, 0.25)  # that are tried, times the one by leave-one-out
 USUAL_UNSEEN_WEIGHT = 0.3
@@ -175,7 +177,7 @@ class ChoiceMixture(ListsNewItems):
         """Learn how likely listed items are among the picks asked for."""
         if self.future != "next":
             self.calibration_ = learnt_calibration(
-                self.inner_lists, history, times, rng,
+                self.inner_lists, lambda codes: self.listed_scores(codes, TOP), history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
             )  # fmt: skip
             return

@@ -328,6 +328,28 @@ class OrderedChoice(ListsNewItems):
         self.mixture_ = self.mixture_.shared_with(self)
         self.mixture_._take_up(new_items)
 
+    def update(self, user: Any, item: Any, rating: Any = None, timestamp: Any = None) -> Self:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        They count in what is counted over all users, too: which items follow which, and how popular
+        items are, and when. Everything else that was learnt stays as it is.
+
+        Parameters
+        ----------
+        user, item, rating : see `ChoiceModel.update`
+        timestamp : int or sequence of int, optional
+            In seconds since 1970. Without it, further ratings are the newest of their user.
+        """
+        model = super().update(user, item, rating, timestamp)
+        if self.order_ is None or model.order_ is None:
+            return model
+        users = np.unique(codes_of(model.user_ids_, paired_lists(user, item, rating, None)[0]))
+        known = np.where(users < len(self.user_ids_), users, -1)
+        before = DatedRows.taken(self._history, self._times, known)
+        after = DatedRows.taken(model._history, model._times, users)
+        model.order_ = model.order_.changed(before, after, self.mixture_.ease_.block_items)
+        return model
+
     def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
         """Return all ratings of these users, with further ones.
 
@@ -353,7 +375,7 @@ class OrderedChoice(ListsNewItems):
         if bool(self.weights_) != (self.order_ is not None):
             raise ModelFileError("its weights do not go with what it has learnt of the order")
         n_weighted = self.mixture_.ease_.block_items.size
-        if self.order_ is not None and len(self.order_.cosines) != n_weighted:
+        if self.order_ is not None and len(self.order_.lifts) != n_weighted:
             raise ModelFileError("its order is of other items than those with weights")
 
 
