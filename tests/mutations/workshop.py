@@ -128,13 +128,16 @@ class Workshop:
     def noticed(self, file: str, mutant: Mutant) -> bool:
         """Whether a test near the file fails once the mutant is in it, and passes without it."""
         tests, seconds = self.chosen(file, mutant.line)
-        if not tests:
-            return False
         with self._made(file, mutant) as cache:
-            code, failed = self._run(tests, cache, COMPILING + SLOWER * seconds)
-        if code == LATE:
-            return True
-        return code not in (PASSED, NOTHING) and all(self._passes(each) for each in failed)
+            while tests:
+                code, failed = self._run(tests, cache, COMPILING + SLOWER * seconds)
+                if code in (PASSED, NOTHING):
+                    return False
+                unsound = [each for each in failed if not self._passes(each)]
+                if not unsound:  # or there was no time for them, or the process has died
+                    return True
+                tests = [each for each in tests if each not in unsound]
+        return False
 
     def chosen(self, file: str, line: int) -> tuple[list[str], float]:
         """The tests to run for a line, the nearest and cheapest first, and their seconds."""
