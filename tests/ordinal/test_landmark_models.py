@@ -183,10 +183,11 @@ def test_rivals_with_enough_landmarks_are_as_the_exact_ones(model):
 def test_rivals_with_a_few_landmarks_have_learnt_most(model):
     X, y = sample(300)
     new, truth = sample(300, seed=1)
-    few = with_landmarks(model, 25).fit(X, y)
+    exact, few = clone(model).fit(X, y), with_landmarks(model, 25).fit(X, y)
     assert few.dual_coef_.shape[0] == 25
     assert 0.0 < few.left_out_ < 0.2
-    assert np.abs(few.predict(new) - truth).mean() < 0.45  # by chance 1.1
+    errors = [np.abs(fitted.predict(new) - truth).mean() for fitted in (few, exact)]
+    assert errors[0] < errors[1] + 0.15  # by chance 1.1
 
 
 @each_rival

@@ -27,6 +27,7 @@ from ordrec.ordinal.baselines import (
     SVRanks,
 )
 from ordrec.ordinal.baselines.svmop import platt_sigmoid
+from ordrec.ordinal.svor.model import SVORIM
 
 train_X, train_y = ordered_sample(70, n_ranks=4)
 NEW, TRUTH = ordered_sample(150, n_ranks=4, seed=1)
