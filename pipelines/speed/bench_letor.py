@@ -24,10 +24,9 @@ from ordrec.experiments.timing import peak_memory
 
 WITH_LANDMARKS = (
     "SVORIM", "SVOREX", "SVORSLA", "NPSVOR", "GPOR",
-    "SVC1V1", "SVC1VA", "SVRanks", "CSSVC", "SVMOP", "OPBE", "REDSVM", "GPRanks",
+    "SVC1V1", "SVC1VA", "SVRanks", "CSSVC", "SVMOP", "OPBE", "REDSVM", "GPRanks", "PRank",
 )  # fmt: skip
-OTHERS = ("OrdinalLogistic", "CumulativeLink", "PRank", "ORBoost", "RankBoostAE")
-OPTIONS = {"PRank": {"kernel": "linear"}}  # a Gaussian kernel has no weights to walk with
+OTHERS = ("OrdinalLogistic", "CumulativeLink", "ORBoost", "RankBoostAE")
 
 
 def main() -> None:
@@ -46,7 +45,7 @@ def main() -> None:
         given: dict[str, Any] = {}
         if name in WITH_LANDMARKS:
             given = {"n_landmarks": chosen.landmarks, "random_state": 0}
-        estimator = getattr(ordrec.ordinal, name)(**given, **OPTIONS.get(name, {}))
+        estimator = getattr(ordrec.ordinal, name)(**given)
         if name in WITH_LANDMARKS and "class_weight" in estimator.get_params():
             # without it the best machines are constants
             estimator.set_params(class_weight="balanced")

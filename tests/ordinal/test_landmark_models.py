@@ -220,7 +220,23 @@ def test_a_linear_form_has_no_kernel_to_approximate():
         OrdinalLogistic(n_landmarks=5).fit(*sample())
 
 
-@pytest.mark.parametrize("model", [*MODELS[::2], GPOR(), PRank(), *RIVALS], ids=repr)
+def test_the_perceptron_walks_in_features_as_with_the_kernel():
+    X, y = sample()
+    features = PRank(random_state=0).fit(X, y)
+    kernel = PRank("precomputed", random_state=0).fit(X @ X.T, y)
+    np.testing.assert_allclose(features.dual_coef_, kernel.dual_coef_)
+    np.testing.assert_allclose(features.thresholds_, kernel.thresholds_)
+    exact = PRank("rbf", gamma=0.3, random_state=0).fit(X, y)
+    near = PRank("rbf", gamma=0.3, random_state=0, n_landmarks=np.arange(90)).fit(X, y)
+    np.testing.assert_allclose(near.predict_latent(X), exact.predict_latent(X), atol=1e-6)
+    few = PRank("rbf", gamma=0.3, random_state=0, n_landmarks=20).fit(X, y)
+    assert few.dual_coef_.shape == (20,)
+    assert 0.0 < few.left_out_ < 0.5
+
+
+@pytest.mark.parametrize(
+    "model", [*MODELS[::2], GPOR(), PRank("rbf", gamma=0.3), *RIVALS], ids=repr
+)
 def test_too_many_rows_are_refused_before_memory_runs_out(model, monkeypatch):
     monkeypatch.setattr(kernel_model, "memory_limit", lambda: 50_000.0)
     with pytest.raises(ArgumentError, match=r"on 90 rows needs .* n_landmarks"):
