@@ -10,12 +10,17 @@ import pytest
 from naive.naive_joint import naive_covariance, naive_left_out
 
 from ordrec.data import Ratings, Scale
-from ordrec.rating.process.kernel.pair_sums import build_side
+from ordrec.kernels.items.moments import group_entries, pair_moments
+from ordrec.rating.process.kernel.pair_sums import OwnerSide, build_side
 from ordrec.rating.process.kernel.weights import TIME_SCALES, Layout, Weights
 from ordrec.rating.process.preparation import Preparation, SideFeatures, prepare
 from ordrec.rating.process.solve.conjugate_gradients import inverse_diagonal, solve
 from ordrec.rating.process.solve.covariance import Covariance, JointData
-from ordrec.rating.process.solve.fitting import fit_process
+from ordrec.rating.process.solve.fitting import (
+    cross_fitted_likelihood,
+    fit_process,
+    refit_process,
+)
 from ordrec.rating.process.solve.hold_out import hold_out_objective
 from ordrec.rating.process.solve.owner_blocks import assemble
 from ordrec.rating.process.solve.posterior_mean import adjoint, new_pairs, parts_of_mean
@@ -205,6 +210,38 @@ def test_own_rating_is_not_in_the_item_side_of_its_own_user() -> None:
     change = np.abs(before - after)
     change[theirs] = 0.0
     assert change.max() > 0.01  # in the blocks of others who rated the item, it counts
+
+
+def of_all_pairs(side: OwnerSide) -> OwnerSide:
+    """The same side with the sums of all pairs of entries, with or without a common owner."""
+    owner = np.repeat(np.arange(side.sizes.size), side.sizes)
+    grouped = group_entries(
+        owner, side.entry, side.x[None], side.sizes.size, side.n_entries, side.activity
+    )
+    edges = side.pairs.edges
+    features = [side.pairs.features[:, a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return side._replace(pairs=pair_moments(grouped, features, dtype=np.float32))
+
+
+def test_sums_of_pairs_with_a_common_owner_predict_like_those_of_all_pairs() -> None:
+    ratings = small_ratings(8, 60, 48, 300)
+    data, weights, _ = everything(ratings)
+    every = replace(
+        data, item_side=of_all_pairs(data.item_side), user_side=of_all_pairs(data.user_side)
+    )
+    for side, whole in ((data.item_side, every.item_side), (data.user_side, every.user_side)):
+        assert len(side.pairs.table) < 0.7 * len(whole.pairs.table)
+    users, items = (codes.ravel() for codes in np.mgrid[:60, :48])
+    found = []
+    for each in (data, every):
+        process = fit_process(each, weights, 0, 1, final=False)
+        process = refit_process(process, cross_fitted_likelihood(process, 5, 0), 1)
+        times = np.where(users % 2 == 0, 1_010_000.0, 0.0)
+        found.append((process.a, process.left_out, process.scores(users, items, times)))
+    for some, all_of_them in zip(found[0][:2], found[1][:2], strict=True):
+        assert np.array_equal(some, all_of_them)
+    # products of side columns of a pair without a common owner are summed in another order
+    assert np.abs(found[0][2] - found[1][2]).max() < 1e-5
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
