@@ -243,6 +243,7 @@ def _solve(
     d = smoothed_diagonal(K, noise, probed, inverse)
     del inverse  # before the blocks without times take its place
     if final:
+        plain.user_blocks = K.user_blocks  # which know no times
         K.release()
     if final and dated:
         undated, _ = _coefficients(plain, right, noise, a, BlockInverse(plain, noise))
