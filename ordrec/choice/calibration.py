@@ -33,6 +33,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
+from ordrec.choice.events import is_event
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     INNER_USERS,
@@ -222,6 +223,7 @@ def learnt_calibration(
     *,
     n_splits: int = 1,
     horizon: float = 0.25,
+    events: sparse.csr_array | None = None,
 ) -> PickCalibration:
     """Calibrate on histories of which a part is set aside, and once more on what is left of these.
 
@@ -237,12 +239,18 @@ def learnt_calibration(
     n_splits : int
         How often a part is set aside.
     horizon : float
+    events : csr_array, optional
+        The entries of the history that are no picks.
     """
-    splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
+    splits = inner_splits(
+        history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS,
+        events=is_event(history, events),
+    )  # fmt: skip
     above = splits[0]
     (below,) = inner_splits(
-        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
-    )
+        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS,
+        events=is_event(above.given, events),
+    )  # fmt: skip
     if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
         return PickCalibration(horizon)
     lists = ListedScores.joined([lists_of(split) for split in splits])
@@ -259,8 +267,9 @@ def calibrated_picks(
     if hasattr(model, "calibration_"):
         return model.calibration_
     return learnt_calibration(
-        lambda split: _lists_of_refit(model, split), history, times, np.random.default_rng(seed)
-    )
+        lambda split: _lists_of_refit(model, split), history, times, np.random.default_rng(seed),
+        events=model.event_entries,
+    )  # fmt: skip
 
 
 def _lists_of_refit(model: ChoiceModel, split: InnerSplit) -> ListedScores:

@@ -35,12 +35,14 @@ from ordrec.choice.cold_start import (
     with_popularity,
 )
 from ordrec.choice.ease import CHOOSING_ITEMS, EASE
+from ordrec.choice.events import is_event
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     INNER_USERS,
     SHARE,
     InnerSplit,
     ListQuality,
+    entries_where,
     inner_splits,
     without_users,
 )
@@ -172,11 +174,13 @@ class ChoiceMixture(ListsNewItems):
             self.calibration_ = learnt_calibration(
                 self.inner_lists, history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
+                events=self.event_entries,
             )  # fmt: skip
             return
         (split,) = inner_splits(
-            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True
-        )
+            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True,
+            events=is_event(history, self.event_entries),
+        )  # fmt: skip
         self.calibration_ = PickCalibration(self.horizon)
         if split.rows.size >= FEW_USERS:
             self.calibration_ = PickCalibration.of_latest(self.inner_lists(split))
@@ -229,20 +233,25 @@ class ChoiceMixture(ListsNewItems):
         if users.size < FEW_USERS:
             return
         rest, own = without_users(history, users), history[users]
+        met = None if self.event_entries is None else self.event_entries[users]
+        events = is_event(own, met)
         counts = np.bincount(rest.indices, minlength=rest.shape[1])
         ease, als = self.part_models(rest, counts)
         if times is not None:
             row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
             times = times[np.isin(row, users)]
-        (split,) = inner_splits(own, 1, SHARE, rng, times=times, max_users=users.size)
+        (split,) = inner_splits(
+            own, 1, SHARE, rng, times=times, max_users=users.size, events=events
+        )
 
         def scores_by(model: EASE, given: sparse.csr_array, mix: float) -> np.ndarray:
             E, A = model.score_histories(given), als.score_histories(given)
             return mixed_scores(E, A, counts, mix)
 
         if self.cold is None:
+            picks = entries_where(own, ~events)
             self.cold_ = chosen_cold(
-                own, split, counts, lambda given: scores_by(ease, given, self.mix_),
+                picks, split, counts, lambda given: scores_by(ease, given, self.mix_),
                 self.scale_.n_ranks, rng, FEW_USERS,
             )  # fmt: skip
         if split.rows.size < FEW_USERS:

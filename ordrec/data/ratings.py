@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from ordrec.data.columns import (
     counted_picks,
     encode_ids,
     find_columns,
+    means_no_rating,
     on_scale,
     order_of,
     plain,
@@ -34,8 +36,9 @@ from ordrec.data.columns import (
     shown,
     single_column,
 )
+from ordrec.data.events import KIND, NO_RATING, Events, checked_events
 from ordrec.data.groups import Groups, RatingGroups
-from ordrec.data.ids import codes_of
+from ordrec.data.ids import codes_of, with_further_ids
 from ordrec.data.scale import Scale
 from ordrec.data.side_tables import extended_side_table, side_table
 from ordrec.data.times import as_seconds
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["Duplicates", "Ratings", "Scale", "as_ratings", "core_rows"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-          "user_table", "item_table", "name", "binned_values", "weights")  # fmt: skip
+          "user_table", "item_table", "name", "binned_values", "weights", "events")  # fmt: skip
 
 
 class Ratings:
@@ -76,6 +79,8 @@ class Ratings:
     weights : ndarray of float64 or None
         How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
         other models warn that for them every rating counts as 1.
+    events : Events or None
+        What users did with items without rating them, see `with_events`.
     scale : Scale
     user_ids, item_ids : pandas.Index
         Original identifier of each code.
@@ -114,6 +119,7 @@ class Ratings:
         name: str = "ratings",
         binned_values: np.ndarray | None = None,
         weights: np.ndarray | None = None,
+        events: Events | None = None,
     ):
         self.users = _frozen(users, np.int32)
         self.items = _frozen(items, np.int32)
@@ -121,6 +127,7 @@ class Ratings:
         self.binned_values = None if binned_values is None else _frozen(binned_values, np.float64)
         self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
         self.weights = None if weights is None else _frozen(weights, np.float64)
+        self.events = events
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
@@ -159,6 +166,7 @@ class Ratings:
         count: str | None = "count",
         new_items: bool = False,
         missing: Missing = "error",
+        no_rating: float | None = None,
     ) -> Ratings:
         """Make `Ratings` from a data frame, after checking it.
 
@@ -196,6 +204,9 @@ class Ratings:
             see `with_side_tables`.
         missing : {"error", "drop"}
             What to do with rows without a rating; a warning says how many are dropped.
+        no_rating : float, optional
+            The number that stands for "no rating", such as the 0 of Book-Crossing: its rows become
+            events of the kind "no rating", see `with_events`.
 
         Raises
         ------
@@ -212,11 +223,16 @@ class Ratings:
         columns = find_columns(
             table.columns, user, item, rating, timestamp, weight, count, scale=scale
         )
+        unrated = None
         if columns.rating is not None:
             rated = rated_rows(table, columns.rating, missing)
             if rated is not None:
                 table = table[rated]
                 folds = {fold: mask[rated] for fold, mask in (folds or {}).items()}
+            if no_rating is not None:
+                none = means_no_rating(table, columns.rating, no_rating)
+                table, unrated = table[~none], table[none]
+                folds = {fold: mask[~none] for fold, mask in (folds or {}).items()}
         ratings = cls.from_columns(
             table,
             columns,
@@ -227,6 +243,8 @@ class Ratings:
             folds=folds,
             name=name,
         )
+        if unrated is not None:
+            ratings = ratings.with_unrated(unrated, columns)
         if not new_items:
             return ratings
         if isinstance(item_table, pd.DataFrame) and columns.item in item_table:
@@ -468,11 +486,19 @@ class Ratings:
         )
 
     def compact(self) -> Ratings:
-        """Return the same ratings without the users and items that have none; codes change."""
+        """Return the same ratings without the users and items that have none; codes change.
+
+        Users and items of events alone are left out, too.
+        """
         user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
+        new_users, new_items = (
+            np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
+            for counts in (self.user_counts, self.item_counts)
+        )
         return self._replaced(
-            users=(np.cumsum(self.user_counts > 0) - 1)[self.users],
-            items=(np.cumsum(self.item_counts > 0) - 1)[self.items],
+            users=new_users[self.users],
+            items=new_items[self.items],
+            events=None if self.events is None else self.events.recoded(new_users, new_items),
             user_ids=self.user_ids.take(user_codes),
             item_ids=self.item_ids.take(item_codes),
             user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
@@ -495,12 +521,110 @@ class Ratings:
         return self.select(core_rows(self.users, self.items, k)).compact()
 
     def without_timestamps(self) -> Ratings:
-        """Return the same ratings without their times."""
-        return self._replaced(timestamps=None)
+        """Return the same ratings, and events, without their times."""
+        events = None if self.events is None else replace(self.events, timestamps=None)
+        return self._replaced(timestamps=None, events=events)
 
     def without_weights(self) -> Ratings:
         """Return the same ratings, all of which count alike."""
         return self._replaced(weights=None)
+
+    def with_events(
+        self,
+        events: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        kind: str | None = KIND,
+        timestamp: str | None = "timestamp",
+        count: str | None = "count",
+    ) -> Ratings:
+        """Return the same ratings with what users did beside rating: views, purchases, bookmarks.
+
+        Models learn from them whom and what ratings are similar to: choice models count each kind
+        by a weight that is chosen in training, and may be 0; rating models learn from who has met
+        what. Lists leave out what a user has met, unless its kinds have no weight. Where a user has
+        rated the item, the rating says more, and the event is left out.
+
+        Parameters
+        ----------
+        events : DataFrame, or Ratings without ratings
+            One row per event, or several of the same, which are counted. Users and items without
+            ratings are added to those of the table. Events that the ratings have already stay.
+        user, item, kind, timestamp, count : str
+            Column names, as in `from_frame`; those of kinds, times and counts may be absent.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [1, 2], "item": ["tea", "tea"], "rating": [3, 4]})
+        >>> views = pd.DataFrame({"user": [1, 1], "item": ["tea", "soup"], "kind": "view"})
+        >>> ratings = Ratings.from_frame(frame).with_events(views)
+        >>> ratings
+        <Ratings ratings: 2 users x 2 items, 2 ratings (50.00%), Scale(3, 4) |██|, 1 view>
+        >>> ratings.events_frame()["item"].tolist()
+        ['soup']
+        """
+        if isinstance(events, Ratings):
+            if events.has_ratings:
+                raise ArgumentError(
+                    "events must be a data frame, or a table without ratings "
+                    "(Ratings.from_frame(views, rating=None))"
+                )
+            events = events.to_frame()
+        frame = checked_events(
+            events, user=user, item=item, kind=kind, timestamp=timestamp, count=count
+        )
+        if self.events is not None:
+            earlier = self.events_frame()
+            if ("timestamp" in earlier) != ("timestamp" in frame):
+                earlier, frame = (
+                    each.assign(timestamp=each.get("timestamp", 0)) for each in (earlier, frame)
+                )
+            frame = pd.concat([earlier, frame], ignore_index=True)
+        return self._with_checked_events(frame)
+
+    def with_unrated(self, table: pd.DataFrame, columns: Columns) -> Ratings:
+        """Return the same ratings with rows of their table that hold none, as events."""
+        frame = checked_events(
+            table, user=columns.user, item=columns.item, kind=None,
+            timestamp=columns.timestamp, count=None,
+        )  # fmt: skip
+        return self._with_checked_events(frame.assign(kind=NO_RATING))
+
+    def _with_checked_events(self, frame: pd.DataFrame) -> Ratings:
+        """Add events of known and further users and items in place of those there are."""
+        changes: dict[str, Any] = {}
+        for name, ids in (("user", self.user_ids), ("item", self.item_ids)):
+            changes[f"{name}_ids"] = everyone = with_further_ids(ids, frame[name], name)
+            table = getattr(self, f"{name}_table")
+            if table is not None:
+                rows = table.set_axis(ids, axis=0).reindex(everyone)
+                changes[f"{name}_table"] = rows
+        found = Events.of_frame(frame, changes["user_ids"], changes["item_ids"])
+        rated = found.without_pairs(self.users, self.items, len(changes["item_ids"]))
+        return self._replaced(**changes, events=rated)
+
+    def without_events(self) -> Ratings:
+        """Return the same ratings without events; users and items stay."""
+        return self._replaced(events=None)
+
+    def with_events_where(self, rows: np.ndarray) -> Ratings:
+        """Return the same ratings with some of their events, given by a mask."""
+        return self._replaced(events=None if self.events is None else self.events.select(rows))
+
+    def events_matrix(self) -> sparse.csr_array:
+        """Return the user-by-item sparse matrix of how many kinds of events a pair has."""
+        shape = self.n_users, self.n_items
+        if self.events is None:
+            return sparse.csr_array(shape)
+        cells = self.events.users, self.events.items
+        return sparse.csr_array((np.ones(len(self.events)), cells), shape=shape)
+
+    def events_frame(self) -> pd.DataFrame:
+        """Return the events by original ids: user, item, kind, count, and timestamp if any."""
+        if self.events is None:
+            raise ArgumentError("the ratings have no events: add some by with_events")
+        return self.events.to_frame(self.user_ids, self.item_ids)
 
     def without_ratings(self) -> Ratings:
         """Return the table of what was picked, once each; weights are left out.
@@ -669,6 +793,8 @@ class Ratings:
             "times": "no" if self.timestamps is None else "yes",
             "weights": "no" if self.weights is None else "yes",
         }
+        if self.events is not None:
+            facts["events"] = self.events.summary()
         for name, table in {"about users": self.user_table, "about items": self.item_table}.items():
             if table is not None:
                 facts[name] = ", ".join(map(str, table.columns))
@@ -677,12 +803,13 @@ class Ratings:
     def __repr__(self) -> str:
         sizes = f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
         dated = "" if self.timestamps is None else ", dated"
+        events = "" if self.events is None else f", {self.events.summary()}"
         if not self.has_ratings:
             repeated = ", with counts" if (self.values > 1).any() else ""
-            return f"{sizes}{self.n_ratings} picks ({self.density:.2%}){repeated}{dated}>"
+            return f"{sizes}{self.n_ratings} picks ({self.density:.2%}){repeated}{dated}{events}>"
         return (
             f"{sizes}{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{self._bars}|"
-            f"{dated}{'' if self.weights is None else ', weighted'}>"
+            f"{dated}{'' if self.weights is None else ', weighted'}{events}>"
         )
 
 

@@ -149,6 +149,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     }
     takes_long = True
     _counts_weights = True  # its factors do
+    _notices_events = True  # likewise
 
     @fits
     def fit(self, ratings: Ratings) -> RatingPredictor:

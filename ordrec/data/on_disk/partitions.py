@@ -184,6 +184,10 @@ class _Writer:
         self._manifest.write(self._folder)
 
     def _check(self, chunk: Ratings) -> None:
+        if chunk.events is not None:
+            raise ArgumentError(
+                "partitions hold ratings and no events: leave these out (without_events)"
+            )
         manifest, scale = self._manifest, chunk.scale.to_json()
         if manifest.scale is None:
             manifest.scale, manifest.name = scale, chunk.name

@@ -182,6 +182,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         "symmetric": [True, False],
     }
     _counts_weights = True
+    _notices_events = True
 
     @fits
     def fit(self, ratings: Ratings) -> OrdinalFactors:
