@@ -161,7 +161,9 @@ def _codes_of_integers(known: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def with_further_ids(known: pd.Index, given: pd.Series, name: str) -> pd.Index:
-    """Return the known ids, followed by the others of a column of events, none of which may be old.
+    """Return the known ids, followed by the others of a column of events.
+
+    Ids of another type are refused, and users none of whom is known.
 
     Examples
     --------
@@ -169,16 +171,17 @@ def with_further_ids(known: pd.Index, given: pd.Series, name: str) -> pd.Index:
     [3, 7, 9]
     """
     distinct = pd.Index(pd.unique(given))
-    further = distinct[codes_of(known, distinct) < 0]
-    if not len(further):
-        return known
-    if len(further) == len(distinct) and len(known):
+    further = distinct[codes_of(known, distinct) < 0].sort_values()
+    types = {index.inferred_type for index in (known, further)}
+    strangers = name == "user" and len(further) == len(distinct)
+    if len(known) and len(further) and (strangers or types == {"integer", "string"}):
         raise DataError(
-            f"none of the {len(distinct)} {name}s of the events, such as {_first(distinct)!r}, is "
-            f"one of the ratings, such as {_first(known)!r}: check the ids",
+            f"{'none' if strangers else 'not all'} of the {len(distinct)} {name}s of the events, "
+            f"such as {_first(further)!r}, are among those of the ratings, such as "
+            f"{_first(known)!r}: check the ids",
             parameter="events",
         )
-    return known.append(further.sort_values())
+    return known.append(further) if len(further) else known
 
 
 def warn_of_twins(ids: pd.Index, name: str) -> None:

@@ -83,7 +83,8 @@ def fits(fit: Method) -> Method:
     """Let a model's ``fit`` take data frames, report its progress and end by Ctrl-C.
 
     Data frames become ratings on a scale of their own. A model that ignores weights or events
-    warns once, and its ``fit`` does not see them. The fitted model has a `FitReport` as ``fit_report_``.
+    warns once, and its ``fit`` does not see them. The fitted model has a `FitReport` as
+    ``fit_report_``.
     """
 
     @functools.wraps(fit)
