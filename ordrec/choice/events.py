@@ -13,8 +13,8 @@ of the difference.
 
 That alone would not tell noise. An item that was rated has no event (`Ratings.with_events`), so
 that even with the events of somebody else, what is left of a group of similar items is what was
-rated. The events must therefore also be better, by more than the standard error, than those of
-another user, drawn at random. Otherwise they have the weight 0 and take no part at all.
+rated. The events must therefore also be better, by more than three standard errors, than those of
+other users, drawn at random. Otherwise they have the weight 0 and take no part at all.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from ordrec.choice.inner_splits import (
 )
 from ordrec.data import Ratings
 from ordrec.data.columns import MOST_PICKS
+from ordrec.data.events import in_errors
 from ordrec.data.ids import codes_of
 from ordrec.errors import DataError, ModelFileError, OrdrecWarning, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
@@ -50,6 +51,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 MOST_ENTRY = 1.0 + np.log(MOST_PICKS)
 USERS, ITEMS = 1000, 1500  # that weights are chosen by: users at random, the items met most
 LEAST_COUNT = 3  # of users who met an item
+STRANGERS = 3.0  # standard errors by which events are better than those of other users
 START_RIDGE, USER_POWER, ITEM_POWER = 200.0, 0.5, 0.25  # as in `ChoiceMixture`
 
 
@@ -250,30 +252,15 @@ def learnt_weights(
         found = {"0.0": found["0.0"]}
         if best == "0.0":
             continue
-        chosen, placebo = weights | {kind: float(best)}, _of_others(ratings, number)
+        chosen, placebo = weights | {kind: float(best)}, ratings.with_strangers(number, 1)
         both = hidden + entries(placebo, dict.fromkeys(events.names, 1.0))
         own, theirs = (
             trial.quality(entries(each, chosen), both, ridge)[0] for each in (ratings, placebo)
         )
-        if Chosen.among({"theirs": theirs, "own": own}).name == "own":
+        if in_errors(own - theirs) > STRANGERS:
             weights = chosen
             found["0.0"], _ = trial.quality(entries(ratings, weights), hidden, ridge)
     return weights
-
-
-def _of_others(ratings: Ratings, kind: int) -> Ratings:
-    """The ratings with events of one kind given to other users, drawn at random."""
-    events = ratings.events
-    assert events is not None
-    of_kind = events.kinds == kind
-    owners = np.unique(events.users[of_kind])
-    other = np.arange(ratings.n_users)
-    other[owners] = np.random.default_rng(1).permutation(owners)
-    users = np.where(of_kind, other[events.users], events.users)
-    shuffled = replace(events, users=users.astype(np.int32))
-    return ratings._replaced(
-        events=shuffled.without_pairs(ratings.users, ratings.items, ratings.n_items)
-    )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from ordrec.data.ids import codes_of
 from ordrec.data.times import as_seconds
 from ordrec.errors import DataError, OrdrecWarning, callers_level
 
-__all__ = ["KIND", "NO_RATING", "Events", "checked_events", "kind_column"]
+__all__ = ["KIND", "NO_RATING", "Events", "checked_events", "in_errors", "kind_column"]
 
 KIND = "kind"  # name of the column of kinds unless another one is given
 USUAL_KIND = "event"  # of events without a column of kinds
@@ -131,6 +131,15 @@ class Events:
         held = users.astype(np.int64) * n_items + items
         return self.select(~np.isin(own, held))
 
+    def of_strangers(self, kind: int, rng: np.random.Generator) -> Events:
+        """Return the events with those of one kind, by place, given to others who have some."""
+        of_kind = self.kinds == kind
+        owners = np.unique(self.users[of_kind])
+        others = dict(zip(owners.tolist(), rng.permutation(owners).tolist(), strict=True))
+        users = self.users.copy()
+        users[of_kind] = [others[user] for user in self.users[of_kind].tolist()]
+        return replace(self, users=users)
+
     def recoded(self, users: np.ndarray, items: np.ndarray) -> Events:
         """Return the events with new codes in place of the old ones, -1 for those left out."""
         there = (users[self.users] >= 0) & (items[self.items] >= 0)
@@ -149,7 +158,7 @@ def kind_column(has: Sequence[Any], kind: str | None) -> str | None:
         raise DataError(
             f"no column {kind!r} of kinds in the events (they have {list(map(str, has))}): name it "
             "with kind=, or pass kind=None for events of one kind",
-            parameter="kind",
+            parameter="events.kind",
         )
     return kind
 
@@ -182,7 +191,7 @@ def checked_events(
     kind = kind_column(list(table.columns), kind)
     columns = find_columns(table.columns, user, item, None, timestamp, None, count)
     if not len(table):
-        raise DataError("the events have no rows: leave them out", parameter="events")
+        raise DataError("the events have no rows: leave them out")
     found: dict[str, Any] = {}
     for name, column in (("user", columns.user), ("item", columns.item)):
         ids = single_column(table, column)
@@ -219,7 +228,7 @@ def _kinds(column: pd.Series, name: str) -> np.ndarray:
             f"column {name!r} has {len(counts)} different values ({shown(counts.index[0])}, "
             f"{shown(counts.index[1])}, ...), more than {MOST_KINDS}: name the column of kinds "
             "with kind=, or pass kind=None for events of one kind",
-            parameter="kind",
+            parameter="events.kind",
         )
     for place, kind in enumerate(counts.index):
         usual = counts.index[:place].tolist()
@@ -237,8 +246,20 @@ def _kinds(column: pd.Series, name: str) -> np.ndarray:
                 OrdrecWarning(
                     f"row {row}: {name} {kind!r} ({counts[kind]} rows) is taken for a kind of its "
                     f"own beside {alike[0]!r} ({counts[alike[0]]} rows): correct it if it is one",
-                    parameter="kind",
+                    parameter="events.kind",
                 ),
                 stacklevel=callers_level(),
             )
     return texts.to_numpy()
+
+
+def in_errors(gain: np.ndarray) -> float:
+    """Return the mean of what events bring, in its standard errors.
+
+    Examples
+    --------
+    >>> in_errors(np.array([1.0, 3.0, 1.0, 3.0]))
+    4.0
+    """
+    spread = float(gain.std())
+    return float(gain.mean() * np.sqrt(gain.size) / spread) if spread else 0.0

@@ -612,6 +612,15 @@ class Ratings:
         """Return the same ratings with some of their events, given by a mask."""
         return self._replaced(events=None if self.events is None else self.events.select(rows))
 
+    def with_strangers(self, kind: int, seed: int) -> Ratings:
+        """Return the same ratings with the events of one kind given to other users, at random.
+
+        What is learnt from these is chance: a comparison for what is learnt from the true ones.
+        """
+        assert self.events is not None
+        events = self.events.of_strangers(kind, np.random.default_rng(seed))
+        return self._replaced(events=events.without_pairs(self.users, self.items, self.n_items))
+
     def events_matrix(self) -> sparse.csr_array:
         """Return the user-by-item sparse matrix of how many kinds of events a pair has."""
         shape = self.n_users, self.n_items

@@ -11,16 +11,18 @@ N_USERS, N_ITEMS, TASTES = 160, 150, 5
 SCALE = Scale.regular(1, 5)
 
 
-def rated_and_viewed(seed: int = 0, dated: bool = False) -> tuple[Ratings, pd.DataFrame]:
+def rated_and_viewed(
+    seed: int = 0, dated: bool = False, n_users: int = N_USERS
+) -> tuple[Ratings, pd.DataFrame]:
     """Few ratings, and views of other items of the user's own taste."""
     rng = np.random.default_rng(seed)
-    own = np.arange(N_ITEMS) % TASTES == (np.arange(N_USERS) % TASTES)[:, None]
-    met = rng.random((N_USERS, N_ITEMS)) < np.where(own, 0.6, 0.03)
-    is_rated = met & (rng.random(met.shape) < 0.15)
+    own = np.arange(N_ITEMS) % TASTES == (np.arange(n_users) % TASTES)[:, None]
+    is_rated = rng.random(own.shape) < np.where(own, 0.12, 0.03)
+    is_viewed = (rng.random(own.shape) < np.where(own, 0.5, 0.03)) & ~is_rated
     frame = _frame(is_rated, rng)
     liked = own[frame["user"], frame["item"]]
     frame["rating"] = np.clip(rng.integers(1, 4, len(frame)) + 2 * liked, 1, 5)
-    views = _frame(met & ~is_rated, rng).assign(kind="view")
+    views = _frame(is_viewed, rng).assign(kind="view")
     if not dated:
         frame, views = (each.drop(columns="timestamp") for each in (frame, views))
     return Ratings.from_frame(frame, scale=SCALE), views
