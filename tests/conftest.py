@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -45,6 +46,14 @@ def real_data() -> Path:
 def samples() -> Path:
     """The folder of invented samples, one for each file format."""
     return Path(__file__).parent.parent / "data" / "samples"
+
+
+@pytest.fixture
+def ordrec(capsys: Any, monkeypatch: Any) -> Iterator[Callable[..., Any]]:
+    """The command line in this process: ``ordrec(*words)`` has a code, and what it said."""
+    from support.commands import commands
+
+    yield from commands(capsys, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ in solves the same row as one in training.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -240,11 +240,14 @@ def _solved_rows(
     X = np.zeros((stop - first, n_factors), dtype=Q.dtype)
     ridge = ridge[first:stop]
     longest = int(np.diff(start).max(initial=0))
-    rows, scratch = np.empty((2, longest, n_factors), Q.dtype), np.empty((1, n_factors), Q.dtype)
-    _solve_span(
-        0, stop - first, start, index, weight, Q, base, ridge, ADDRESSES, X, np.empty_like(base),
-        scratch, *rows, np.ones(1, Q.dtype),
-    )  # fmt: skip
+    scratch = Scratch(
+        np.empty_like(base),
+        np.empty((1, n_factors), Q.dtype),
+        np.empty((longest, n_factors), Q.dtype),
+        np.empty((longest, n_factors), Q.dtype),
+        np.ones(1, Q.dtype),
+    )
+    _solve_each(start, index, weight, Q, base, ridge, ADDRESSES, X, scratch)
     for row in np.flatnonzero(np.isnan(X[:, :1]).any(axis=1)):  # not positive definite
         own = slice(start[row], start[row + 1])
         known = Q[index[own]]
@@ -253,13 +256,24 @@ def _solved_rows(
     return X
 
 
+class Scratch(NamedTuple):
+    """Memory for the system of a row, for its columns of Q, and the number 1."""
+
+    A: np.ndarray
+    right: np.ndarray
+    rows: np.ndarray
+    weighted: np.ndarray
+    one: np.ndarray
+
+
 @compiled
-def _solve_span(  # type: ignore[no-untyped-def]
-    first, stop, start, index, weight, Q, base, ridge, addresses, X, A, right, rows, weighted, one
+def _solve_each(  # type: ignore[no-untyped-def]
+    start, index, weight, Q, base, ridge, addresses, X, scratch
 ):
-    """Solve (2) for the rows ``first..stop``; the arrays after X are scratch memory."""
+    """Solve (2) for each row."""
+    A, right, rows, weighted, one = scratch
     n_factors = Q.shape[1]
-    for row in range(first, stop):
+    for row in range(len(X)):
         begin, n = start[row], start[row + 1] - start[row]
         if n == 0:
             continue

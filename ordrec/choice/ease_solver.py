@@ -22,7 +22,7 @@ ridges. Departures: the scaled rows and the ridges by counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, sparse
@@ -183,21 +183,35 @@ def _gram_matrices(
     sizes = np.diff(history.indptr)
     owners = np.repeat(np.arange(n_items), np.diff(by_item.indptr))
     cost = np.bincount(owners, sizes[by_item.indices], minlength=n_items) + n_items
-    arrays = (
-        by_item.indptr, by_item.indices, by_item.data, history.indptr, history.indices,
-        history.data, row_factors.astype(np.float64), ZZ, ZY,
-    )  # fmt: skip
-    over_spans(lambda *span: _sum_rows(*span, *arrays, *np.empty((2, n_items))), cost, n_jobs)
+    sides = (
+        SparseRows(by_item.indptr, by_item.indices, by_item.data),
+        SparseRows(history.indptr, history.indices, history.data),
+    )
+    factors = row_factors.astype(np.float64)
+    over_spans(
+        lambda *span: _sum_rows(*span, *sides, factors, ZZ, ZY, np.empty((2, n_items))),
+        cost,
+        n_jobs,
+    )
     return ZZ, ZY
+
+
+class SparseRows(NamedTuple):
+    """A sparse matrix by rows."""
+
+    start: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
 
 
 @compiled
 def _sum_rows(  # type: ignore[no-untyped-def]
-    first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY,
-    square, cross,
-):  # fmt: skip
-    """Rows ``first..stop`` of both Gram matrices; the last two are scratch memory."""
-    n_items = ZZ.shape[0]
+    first, stop, by_item, history, factors, ZZ, ZY, scratch
+):
+    """Rows ``first..stop`` of both Gram matrices; the last is scratch memory."""
+    item_start, users, user_values = by_item
+    start, items, values = history
+    n_items, square, cross = ZZ.shape[0], scratch[0], scratch[1]
     for i in range(first, stop):
         for j in range(n_items):
             square[j], cross[j] = 0.0, 0.0

@@ -176,14 +176,21 @@ class ItemFilter:
         order = best_columns(scores, scores.shape[1])
         return taken(order, self.chosen(order, n))
 
-    def candidates(self, scores: np.ndarray, n: int, n_candidates: int) -> np.ndarray:
-        """Return the columns that lists of n are chosen from: the best, and enough by the rules."""
+    def candidates(
+        self, scores: np.ndarray, n: int, n_candidates: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns that lists of n are chosen from, and which of them go together.
+
+        They are the best, and a list by these scores and rules: whatever their order, all of that
+        list can be listed, and are where another order of the candidates would find fewer.
+        """
         best = best_columns(scores, max(n, n_candidates))
         if self.is_plain:
-            return best
-        further = self.best(scores, n)
-        known = (further[:, :, None] == best[:, None, :]).any(axis=2)
-        return np.hstack([best, np.where(known, -1, further)])
+            return best, np.zeros_like(best, dtype=np.bool_)
+        listed = self.best(scores, n)
+        same = (listed[:, :, None] == best[:, None, :]) & (listed[:, :, None] >= 0)
+        further = np.where(same.any(axis=2), -1, listed)
+        return np.hstack([best, further]), np.hstack([same.any(axis=1), further >= 0])
 
     def identity(self) -> list[bytes]:
         """What the filter consists of."""

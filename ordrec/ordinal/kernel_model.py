@@ -90,7 +90,12 @@ class KernelMixin:
         part = self._fit_kernel(X, rows)
         if isinstance(self.kernel_, Precomputed):
             part = self._counted_gram(X, rows)
-        random = check_random_state(self.random_state)
+        return self._landmark_features(part, check_random_state(self.random_state))
+
+    def _landmark_features(
+        self, part: Any, random: np.random.RandomState
+    ) -> tuple[np.ndarray, Landmarks]:
+        """As `_fit_landmarks`, for all of these rows and the kernel as it is."""
         with one_blas_thread():  # products this narrow only wait for further threads
             landmarks = Landmarks.chosen(self.kernel_, part, self.n_landmarks, random)
             Z = landmarks.features(part)
@@ -243,7 +248,7 @@ def check_gram_size(model: object, n: int, bytes_per_entry: int) -> None:
     if hasattr(model, "n_landmarks"):
         remedy = "set n_landmarks (such as n_landmarks=500): time and memory are then linear in n"
     else:
-        remedy = "fit to a sample of the rows, or use SVORIM, NPSVOR or GPOR with n_landmarks"
+        remedy = "fit to a sample of the rows, or use an estimator that has n_landmarks"
     if needed > limit:
         raise ArgumentError(
             f"{name} on {n:,} rows needs {needed / 2**30:.0f} GB for its kernel matrix and factors "

@@ -437,13 +437,18 @@ class Recommender(RatingListingModel, DistributionModel):
         scores = self.choice_.score_users(codes)
         history = self.choice_.history_rows(codes)
         listable.hide(scores, history, codes)
-        candidates = listable.candidates(scores, n, self.n_candidates)
+        candidates, together = listable.candidates(scores, n, self.n_candidates)
         final, taste = self._with_taste(codes, candidates, scores, timestamp)
         places = np.argsort(-final, axis=1, kind="stable")
         if listable.is_plain:
             places = places[:, :n]
         else:
-            places = taken(places, listable.chosen(taken(candidates, places), n))
+            chosen = listable.chosen(taken(candidates, places), n)
+            ordered = np.argsort(~np.take_along_axis(together, places, axis=1), kind="stable")
+            n_listed = together.sum(axis=1, keepdims=True)
+            others = np.where(np.arange(chosen.shape[1]) < n_listed, ordered[:, :n], -1)
+            fewer = (chosen >= 0).sum(axis=1, keepdims=True) < n_listed
+            places = taken(places, np.where(fewer, others, chosen))
         best = taken(candidates, places)
         picked = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         columns = {

@@ -4,15 +4,17 @@ A browser lets any page send requests to 127.0.0.1, and a name that its owner po
 (DNS rebinding) even lets such a page read the answers. So only requests to this machine's own
 names are answered, and those that a page of another origin sends are not.
 
-Connections on which no request arrives are closed (`PatientProtocol`): silent clients must not keep
-others out.
+Connections on which no request arrives are closed (`PatientProtocol`), at once if others come:
+silent clients must not keep others out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
+from collections import Counter
 from collections.abc import Collection
 from typing import Any, ClassVar
 
@@ -123,16 +125,21 @@ class PatientProtocol(H11Protocol):
     """HTTP that waits some seconds for a whole request, header and body, and no longer.
 
     uvicorn itself waits for ever, and few connections are open at a time: as many clients that send
-    nothing, or half a header, would lock out everybody else.
+    nothing, or half a header, would lock out everybody else. Where as many are open as may be, a
+    new one takes the place of one that waits for a request: of the address that has most of them,
+    the one that has waited longest. So clients that come back as soon as they are sent away keep
+    out nobody who has something to ask.
     """
 
     seconds: ClassVar[float] = 10.0
     cycle: Any  # None before the first request
-    _limit: asyncio.TimerHandle | None = None
+    _limit: asyncio.TimerHandle | None = None  # while it waits
+    _since: float = 0.0
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self._take_a_place()
         self._wait_while_incomplete()
 
     def data_received(self, data: bytes) -> None:
@@ -145,11 +152,30 @@ class PatientProtocol(H11Protocol):
         self._stop_waiting()
         super().connection_lost(exc)
 
+    def _take_a_place(self) -> None:
+        """Close a connection on which no request is being answered, if there are too many."""
+        there = [
+            each
+            for each in self.connections
+            if isinstance(each, PatientProtocol) and not each.transport.is_closing()
+        ]
+        waiting = [each for each in there if each._limit is not None]
+        if not waiting or len(there) < (self.limit_concurrency or math.inf):
+            return
+        crowds = Counter(each._address for each in waiting)
+        longest = min(waiting, key=lambda each: (-crowds[each._address], each._since))
+        longest.transport.abort()
+
+    @property
+    def _address(self) -> str | None:
+        return self.client[0] if self.client else None
+
     def _wait_while_incomplete(self) -> None:
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and not cycle.more_body:
             self._stop_waiting()
         elif self._limit is None:
+            self._since = self.loop.time()
             self._limit = self.loop.call_later(self.seconds, self._give_up)
 
     def _give_up(self) -> None:

@@ -54,7 +54,6 @@ __all__ = [
     "Kinds",
     "Matrix",
     "Member",
-    "Members",
     "Model",
     "Names",
     "Number",
@@ -872,29 +871,3 @@ class Member(Field):
         sizes = dict(file.sizes) if shared else {}
         inside = file.inside(name, file.value(name), sizes, shared)
         return self.kind.read_from(inside)
-
-
-class Members(Field):
-    """A list of models of a known class."""
-
-    def __init__(self, kind: Any):
-        self.kind = kind
-
-    def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write each model."""
-        described = []
-        for number, member in enumerate(value):
-            inside = file.inside(f"{name}.{number}")
-            member.write_to(inside)
-            described.append(inside.values)
-        file.values[name] = described
-
-    def read(self, file: Reader, name: str) -> list[Any]:
-        """Return the models."""
-        described = file.value(name)
-        if not isinstance(described, list):
-            raise ModelFileError(f"{file.prefix}{name} is not a list of {self.kind.__name__}s")
-        return [
-            self.kind.read_from(file.inside(f"{name}.{number}", values, {}))
-            for number, values in enumerate(described)
-        ]

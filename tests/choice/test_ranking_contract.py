@@ -23,3 +23,4 @@ RANKING_MODELS = {
 class TestRankingModels(RankingContract):
     models: ClassVar = RANKING_MODELS
     drawn: ClassVar = {"implicit-als", "implicit-bpr"}
+    by_code: ClassVar = drawn | {"als", "choice", "ordered"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +18,6 @@ from ordrec.data import Ratings
 from ordrec.errors import OrdrecError
 from ordrec.recommend import RatingPredictor, Recommender, make_model, model_names
 from ordrec.recommend.registry import storable_model_names
-
-
-def ordrec(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ordrec.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, encoding="utf-8")
 
 
 def run(*words: str) -> pd.DataFrame:
@@ -66,24 +59,24 @@ def folder(tmp_path_factory, ratings) -> Path:
     return folder
 
 
-def test_the_way_from_ratings_to_explanations(folder: Path, tmp_path: Path) -> None:
-    """Every command once as a process of its own: nothing on standard error, csv on the other."""
+def test_the_way_from_ratings_to_explanations(ordrec, folder: Path, tmp_path: Path) -> None:
+    """Nothing on standard error, csv on the other."""
     model = tmp_path / "model.ordrec"
     done = ordrec("fit", str(folder / "ratings.csv"), "-o", str(model), "-m", "predictor",
                   "--set", "preset=fast", "--set", "use_time=false",
                   "--set", "random_state=3")  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.code, done.out, done.err) == (0, "", "")
     fitted = load(model)
     assert (fitted.preset, fitted.use_time, fitted.random_state) == ("fast", False, 3)
     done = ordrec("predict", str(model), str(folder / "pairs.csv"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == "user,item,rating,known_user,known_item"
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "user,item,rating,known_user,known_item"
     done = ordrec("recommend", str(folder / "fast.ordrec"), "--user", "3", "-n", "2")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Film №" in done.stdout
+    assert (done.code, done.err) == (0, "")
+    assert "Film №" in done.out
     done = ordrec("explain", str(folder / "fast.ordrec"), "--user", "3", "--item", "52")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("source,id,title,rating,contribution\n")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("source,id,title,rating,contribution\n")
 
 
 def test_predictions_are_those_of_the_model(folder: Path, tmp_path: Path) -> None:
@@ -268,12 +261,13 @@ def test_mistakes_are_reported_in_one_line(folder: Path, monkeypatch, words, say
     assert not (folder / "m").exists()
 
 
-def test_a_mistake_ends_with_code_2(folder: Path) -> None:
-    done = ordrec("explain", "bias.ordrec", "-u", "1", "-i", "2", cwd=folder)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("ordrec: a BiasModel cannot explain: fit one that can")
-    assert len(done.stderr.splitlines()) == 1
+def test_a_mistake_ends_with_code_2(ordrec, folder: Path, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    done = ordrec("explain", "bias.ordrec", "-u", "1", "-i", "2")
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("ordrec: a BiasModel cannot explain: fit one that can")
+    assert len(done.err.splitlines()) == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -141,6 +141,24 @@ class OrdinalContract:
         repeated = quiet_fit(clone(model), X[repeats], y[repeats])
         assert self.same(weighted.predict(new), repeated.predict(new))
 
+    def test_weights_in_other_units_are_a_regularization_in_other_units(self, model: Any) -> None:
+        """Three times the weights are a third of C, or three times the penalty, or nothing."""
+        if "sample_weight" not in inspect.signature(model.fit).parameters:
+            pytest.skip("takes no weights")
+        X, y = ordered_sample()
+        weight = np.random.default_rng(5).uniform(0.2, 2.0, y.size)
+        new, _ = ordered_sample(200, seed=1)
+        changes = {"C": 1 / 3, "C1": 1 / 3, "C2": 1 / 3, "alpha": 3.0}
+        given = {name: model.get_params()[name] for name in changes if hasattr(model, name)}
+        other = clone(model).set_params(
+            **{name: changes[name] * value for name, value in given.items() if value is not None}
+        )
+        said = [
+            quiet_fit(each, X, y, sample_weight=units * weight).predict(new)
+            for each, units in ((clone(model), 1), (other, 3))
+        ]
+        assert self.same(*said)
+
     def test_negative_weights_are_refused(self, model: Any) -> None:
         if "sample_weight" not in inspect.signature(model.fit).parameters:
             pytest.skip("takes no weights")

@@ -15,7 +15,7 @@ from contracts.rating_contract import fitted, pytest_generate_tests
 from sklearn.base import clone
 
 from ordrec import load, save
-from ordrec.data import Ratings
+from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.recommend import RankingModel
@@ -38,6 +38,7 @@ class RankingContract:
 
     models: ClassVar[dict[str, Callable[[], Any]]]
     drawn: ClassVar[set[str]] = set()  # models to which two users with one history are two
+    by_code: ClassVar[set[str]] = set()  # models that draw numbers for each code, or split rows
     kept: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls) -> None:
@@ -99,13 +100,27 @@ class RankingContract:
         assert not np.array_equal(table(other), table(model))
         np.testing.assert_array_equal(table(other.fit(RATINGS)), table(model))
 
-    def test_neither_the_order_of_rows_nor_names_matter(self, model: Any) -> None:
+    def test_neither_the_order_of_rows_nor_names_nor_units_matter(
+        self, model: Any, name: str
+    ) -> None:
+        """Rows are shuffled, ids become texts, the codes that stand for them are in the opposite
+        order, the scale has other values, and a column tells nothing."""
         order = np.random.default_rng(0).permutation(RATINGS.n_ratings)
-        keys = {"user_ids": RATINGS.user_ids, "item_ids": RATINGS.item_ids}
-        texts = {name: pd.Index([f"{key:05d}" for key in own]) for name, own in keys.items()}
-        other = fitted(clone(model), RATINGS.select(order)._replaced(**texts))
-        found = other.scores_block([f"{user:05d}" for user in USERS[:-1]])
-        np.testing.assert_allclose(found, table(model)[:-1], rtol=1e-4, atol=1e-5)
+        other = RATINGS.select(order)
+        texts = [[f"{key:05d}" for key in keys] for keys in (RATINGS.user_ids, RATINGS.item_ids)]
+        changed: dict[str, Any] = {
+            "user_ids": pd.Index(texts[0]), "item_ids": pd.Index(texts[1])
+        }  # fmt: skip
+        if name not in self.by_code:
+            changed = {key: names[::-1] for key, names in changed.items()}
+            changed["users"] = RATINGS.n_users - 1 - other.users
+            changed["items"] = RATINGS.n_items - 1 - other.items
+        other = other._replaced(**changed, scale=Scale(10 * RATINGS.scale.values + 3))
+        telling_nothing = pd.DataFrame({"same": "x"}, index=other.item_ids)
+        refitted = fitted(clone(model), other.with_side_tables(item_table=telling_nothing))
+        known = [f"{user:05d}" for user in USERS[:-1]]
+        found = refitted.scores(np.repeat(known, len(texts[1])), texts[1] * len(known))
+        np.testing.assert_allclose(found, table(model)[:-1].ravel(), rtol=1e-4, atol=1e-5)
 
     def test_a_copy_of_a_user_has_the_users_list(self, model: Any, name: str) -> None:
         """Beside somebody who has picked nothing, and an item that nobody has."""

@@ -7,21 +7,17 @@ silence or a traceback.
 
 from __future__ import annotations
 
-import io
 import shlex
-import signal
 import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.commands import Said
 
-from ordrec import files, load
-from ordrec.cli import main
+from ordrec import load
 from ordrec.cli.parameters import in_options
 from ordrec.data import Ratings
 from ordrec.data.ratings import as_ratings
@@ -37,41 +33,12 @@ NEW = ["--item-col", "article", "--time-col", "when"]
 PAIRS = ["pairs.csv", "--item-col", "article"]
 
 
-class Said(NamedTuple):
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """The csv on standard output."""
-        return pd.read_csv(io.StringIO(self.out))
-
-
 @pytest.fixture
-def ordrec(capsys, monkeypatch, shop) -> Iterator[Callable[..., Said]]:
-    """The command line in this process, with all that it says, in the folder of the shop."""
+def ordrec(ordrec, monkeypatch, shop) -> Callable[..., Said]:
+    """The command line in the folder of the shop."""
     monkeypatch.chdir(shop)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which `main` replaces
     monkeypatch.syspath_prepend(shop)
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(files, "_registered", {})  # as in a process that has just started
-
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        warnings.simplefilter("default")
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        files._registered.clear()
-        return Said(int(left.value.code or 0), out, err)
-
-    with warnings.catch_warnings():
-        yield run
-    signal.signal(signal.SIGTERM, before)
+    return ordrec
 
 
 @pytest.fixture(scope="module")

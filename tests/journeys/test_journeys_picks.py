@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from ordrec import load, save
-from ordrec.cli import main
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import load_ratings, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError, OrdrecWarning
@@ -23,33 +19,6 @@ from ordrec.recommend import EASE, BiasModel, ChoiceMixture, ImplicitALS, Popula
 PAIRS = synthetic_ratings(80, 30, n_ratings=1200, seed=3).to_frame()[["user", "item"]]
 CLICKS = Ratings.from_frame(PAIRS, rating=None)
 ONES = Ratings.from_frame(PAIRS.assign(rating=1.0), scale=Scale([0, 1]))
-
-
-class Said(NamedTuple):
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def ordrec(capsys, monkeypatch) -> Iterator[Callable[..., Said]]:
-    """The command line in this process, with all that it says."""
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which `main` replaces
-    before = signal.getsignal(signal.SIGTERM)
-
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        warnings.simplefilter("default")
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return Said(int(left.value.code or 0), out, err)
-
-    with warnings.catch_warnings():
-        yield run
-    signal.signal(signal.SIGTERM, before)
 
 
 def quiet_recommender() -> Recommender:

@@ -50,6 +50,7 @@ def main() -> None:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(folder)
+        workshop.record()
         begun = time.monotonic()
         for number, (file, mutant) in enumerate(drawn, 1):
             key = (file, str(mutant))

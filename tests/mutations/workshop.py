@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import importlib
+import json
 import multiprocessing
 import os
 import resource
@@ -22,16 +24,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mutations.marks import FOLDER as MARKED
+from mutations.marks import mark_blocks, prepare
 from mutations.operators import Mutant
+from mutations.traces import Recorder, Traces, forget
 
 __all__ = ["ROOT", "TESTS", "Workshop", "nearest_tests"]
 
 TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
 # seconds of processor time
-SECONDS = 300  # of the tests named after a module; a mutant that makes them run longer is noticed
-FOLDER_SECONDS = 60  # of other tests: those that have not failed by then did not notice
+SECONDS = 20.0  # of the tests that are run for a mutant
+NEAR_SECONDS = 14.0  # of these, for tests in the folder of the module
+COMPILING = 120.0  # to compile a loop again; with it, the tests may take
+SLOWER = 4.0  # times longer than without a mutant: one that makes them run longer is noticed
+RECORDING = 9000.0  # of a folder of tests
 CROWD = 10  # how many times longer that may take on a crowded machine, or where a test only waits
+NOT_NEAR = ("mutations", "peers", "pipelines", "test_boundscheck.py")  # test other things
 PASSED, FAILED, NOTHING = 0, 1, 5  # exit codes of pytest; others mean that the tests did not run
 LATE = -1
 IMPORTED_ONCE = (
@@ -98,23 +107,61 @@ class Workshop:
         for name in IMPORTED_ONCE:
             importlib.import_module(name)
 
+    def record(self) -> None:
+        """Run all tests that are new or have changed, and note which lines they run through."""
+        prepare(self.folder)
+        noted = self.folder / "recorded.json"
+        known = json.loads(noted.read_text()) if noted.exists() else {}
+        due: dict[str, dict[str, str]] = {}
+        for path in sorted(TESTS.rglob("test_*.py")):
+            test, content = str(path.relative_to(TESTS)), path.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()
+            if known.get(test) != digest and Path(test).parts[0] not in NOT_NEAR:
+                due.setdefault(Path(test).parts[0], {})[test] = digest
+        for folder, tests in due.items():
+            print(f"recording the tests of {folder}", flush=True)
+            forget(self.folder, set(tests))
+            self._run(list(tests), str(self.folder / "compiled"), RECORDING, recorded=True)
+            noted.write_text(json.dumps(known := known | tests))
+        self.traces = Traces(self.folder, ROOT / "ordrec")
+
     def noticed(self, file: str, mutant: Mutant) -> bool:
         """Whether a test near the file fails once the mutant is in it, and passes without it."""
-        nearest = nearest_tests(file)
+        tests, seconds = self.chosen(file, mutant.line)
         with self._made(file, mutant) as cache:
-            for number, tests in enumerate(nearest):
-                # what has run before need not run again
-                left_out = [each for each in nearest[:number] if each.startswith(f"{tests}/")]
-                alone = Path(tests).stem.startswith("test") and Path(file).stem in tests
-                seconds = SECONDS if alone else FOLDER_SECONDS
-                code, failed = self._run(tests, cache, seconds, left_out)
-                if code == LATE and alone:
+            while tests:
+                code, failed = self._run(tests, cache, COMPILING + SLOWER * seconds)
+                if code in (PASSED, NOTHING):
+                    return False
+                unsound = [each for each in failed if not self._passes(each)]
+                if not unsound:  # or there was no time for them, or the process has died
                     return True
-                if code not in (PASSED, NOTHING, LATE):
-                    break
-            else:
-                return False
-        return all(self._passes(each) for each in failed)
+                tests = [each for each in tests if each not in unsound]
+        return False
+
+    def chosen(self, file: str, line: int) -> tuple[list[str], float]:
+        """The tests to run for a line, the nearest and cheapest first, and their seconds."""
+        through = self.traces.through(file, line)
+        nearest = nearest_tests(file)
+        if not through:  # what runs at import, or in other processes
+            through = {test for test in self.traces.seconds if test.split("::")[0] in nearest[:3]}
+
+        def far(test: str) -> int:
+            place = next((n for n, each in enumerate(nearest) if test.startswith(each)), None)
+            return 2 if place is None else int(place > 0)
+
+        found, total = [], 0.0
+        for near, limit in ((True, NEAR_SECONDS), (False, SECONDS)):
+            for test in sorted(
+                through - set(found), key=lambda test: (far(test), self._cost(test))
+            ):
+                if (far(test) < 2 or not near) and total + self._cost(test) <= limit:
+                    found.append(test)
+                    total += self._cost(test)
+        return found, total
+
+    def _cost(self, test: str) -> float:
+        return self.traces.seconds[test] + 0.02  # of pytest itself
 
     @contextlib.contextmanager
     def _made(self, file: str, mutant: Mutant) -> Iterator[str]:
@@ -139,18 +186,18 @@ class Workshop:
     def _passes(self, test: str) -> bool:
         """Whether a test passes without any mutant; it must, or its failure means nothing."""
         if test not in self._sound:
-            code, _ = self._run(test, str(self.folder / "compiled"), SECONDS, [])
+            code, _ = self._run([test], str(self.folder / "compiled"), RECORDING)
             self._sound[test] = code in (PASSED, NOTHING)
         return self._sound[test]
 
     def _run(
-        self, tests: str, cache: str, seconds: float, left_out: list[str]
+        self, tests: list[str], cache: str, seconds: float, *, recorded: bool = False
     ) -> tuple[int, list[str]]:
         """The exit code of pytest, and the tests that failed."""
         receiver, sender = multiprocessing.Pipe(duplex=False)
         child = os.fork()
         if not child:
-            _test(tests, self.folder, cache, seconds, left_out, sender)
+            _test(tests, self.folder, cache, seconds, sender, recorded)
         sender.close()
         code, failed = LATE, []
         try:
@@ -168,12 +215,12 @@ class Workshop:
 
 
 def _test(
-    tests: str, folder: Path, cache: str, seconds: float, left_out: list[str], sender: Any
+    tests: list[str], folder: Path, cache: str, seconds: float, sender: Any, recorded: bool
 ) -> None:
     """Run tests in this process, which is a fork and ends here."""
     os.setsid()
     resource.setrlimit(
-        resource.RLIMIT_CPU, (int(seconds + time.process_time()), int(seconds) + 999)
+        resource.RLIMIT_CPU, (int(seconds + time.process_time()), int(seconds) + 9999)
     )
     with open(os.devnull, "w") as nothing:
         for stream in (1, 2):
@@ -193,15 +240,19 @@ def _test(
     import pytest
 
     numba.core.config.reload_config()
-    failures = _Failures()
+    plugins: list[Any] = [failures := _Failures()]
+    if recorded:
+        os.environ[MARKED] = str(folder)
+        mark_blocks()
+        plugins.append(Recorder(folder))
     command = [
-        "-x", "-q", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "--no-header",
-        "--tb=no", "-p", "no:xdist", f"{TESTS}/{tests}",
-        *(f"--ignore={TESTS / each}" for each in left_out),
+        *([] if recorded else ["-x"]), "-q", "-c", str(ROOT / "pyproject.toml"),
+        "--rootdir", str(ROOT), "--no-header", "--tb=no", "-p", "no:xdist",
+        *(f"{TESTS}/{each}" for each in tests),
     ]  # fmt: skip
     code = FAILED
     try:
-        code = int(pytest.main(command, plugins=[failures]))
+        code = int(pytest.main(command, plugins=plugins))
     finally:
         sender.send((code, failures.names))
         os._exit(0)

@@ -27,10 +27,12 @@ from ordrec.ordinal import (
     GPOR,
     NPSVOR,
     OPBE,
+    SVC1V1,
     SVMOP,
     SVORIM,
     SVORSLA,
     CumulativeLink,
+    GPRanks,
     ORBoost,
     OrdinalLogistic,
 )
@@ -56,6 +58,9 @@ SPECIAL = [
     OrdinalLogistic(threshold="immediate", classes=[-1, 0, 1, 2, 3]),
     CumulativeLink("cloglog", classes=[-1, 0, 1, 2, 3]),
     SVMOP(published=True),
+    OPBE(published=True, n_landmarks=8, random_state=0),
+    SVC1V1(n_landmarks=8, random_state=0),
+    GPRanks(n_landmarks=8, random_state=0),
     NPSVOR(solver="published"),
     ORBoost(base="tree", max_depth=3, n_estimators=10, random_state=0),
     ORBoost(base="tree", n_estimators=10, random_state=0),
@@ -102,7 +107,7 @@ def test_a_loaded_estimator_predicts_the_same(estimator: Any, tmp_path: Path) ->
         assert np.array_equal(clone(again).fit(X * units, y).predict(new), model.predict(new))
 
 
-@pytest.mark.parametrize("estimator", [SVORIM(), GPOR(max_iter=10)], ids=repr)
+@pytest.mark.parametrize("estimator", [SVORIM(), GPOR(max_iter=10), GPRanks()], ids=repr)
 def test_sparse_rows_and_matrices_are_kept(estimator: Any, tmp_path: Path) -> None:
     X, y = ordered_sample()
     X[np.abs(X) < 0.4] = 0.0

@@ -15,15 +15,24 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ordrec.errors import ArgumentError
 from ordrec.kernels import Gaussian
 from ordrec.ordinal import (
+    CSSVC,
     GPOR,
     NPSVOR,
+    OPBE,
+    REDSVM,
+    SVC1V1,
+    SVC1VA,
+    SVMOP,
     SVOREX,
     SVORIM,
+    GPRanks,
     OrdinalLogistic,
     PRank,
+    SVRanks,
     kernel_model,
     tune,
 )
+from ordrec.ordinal.baselines import gpr
 
 MODELS = [
     SVORIM(C=2.0, gamma=0.3, tol=1e-5),
@@ -34,6 +43,21 @@ MODELS = [
     NPSVOR(C1=2.0, gamma=0.3, solver="admm", tol=1e-6, max_iter=50_000),
 ]
 each_model = pytest.mark.parametrize("model", MODELS, ids=repr)
+
+
+RIVALS = [
+    SVC1V1(C=2.0, gamma=0.3),
+    SVC1VA(C=2.0, gamma=0.3),
+    CSSVC(C=2.0, gamma=0.3),
+    SVMOP(C=2.0, gamma=0.3),
+    SVMOP(C=2.0, gamma=0.3, published=True),
+    OPBE(C=2.0, gamma=0.3),
+    OPBE(C=2.0, gamma=0.3, published=True),
+    REDSVM(C=2.0, gamma=0.3),
+    SVRanks(C=2.0, gamma=0.3),
+    GPRanks(gamma=0.3),
+]
+each_rival = pytest.mark.parametrize("model", RIVALS, ids=repr)
 
 
 def sample(n=90, seed=0):
@@ -143,12 +167,76 @@ def test_tune_takes_landmarks():
     assert counts.best_params == {"n_landmarks": 30}
 
 
+@each_rival
+def test_rivals_with_enough_landmarks_are_as_the_exact_ones(model):
+    X, y = sample(40)
+    X, y = np.tile(X, (2, 1)), np.concatenate([y, y[::-1]])  # 40 distinct rows
+    exact, near = clone(model).fit(X, y), with_landmarks(model, 40).fit(X, y)
+    assert near.left_out_ == pytest.approx(0.0, abs=1e-9)
+    assert exact.left_out_ == 0.0
+    assert near.dual_coef_.shape[0] == 40
+    new, _ = sample(200, seed=1)
+    assert np.mean(near.predict(new) != exact.predict(new)) <= 0.02
+
+
+@each_rival
+def test_rivals_with_a_few_landmarks_have_learnt_most(model):
+    X, y = sample(300)
+    new, truth = sample(300, seed=1)
+    exact, few = clone(model).fit(X, y), with_landmarks(model, 25).fit(X, y)
+    assert few.dual_coef_.shape[0] == 25
+    assert 0.0 < few.left_out_ < 0.2
+    errors = [np.abs(fitted.predict(new) - truth).mean() for fitted in (few, exact)]
+    assert errors[0] < errors[1] + 0.15  # by chance 1.1
+
+
+@each_rival
+def test_rivals_take_columns_of_a_precomputed_kernel(model):
+    X, y = sample()
+    given = np.arange(0, 90, 6)
+    named = clone(model).set_params(n_landmarks=given).fit(X, y)
+    K = Gaussian(0.3)(X)
+    if isinstance(model, GPRanks):  # whose kernel's width is fitted too
+        K = named.kernel_.kernel(X)
+    columns = clone(model).set_params(n_landmarks=given, kernel="precomputed").fit(K, y)
+    assert np.mean(columns.predict(K) != named.predict(X)) <= 0.02
+
+
+def test_the_evidence_is_that_of_a_sample_and_all_rows_are_conditioned_on(monkeypatch):
+    X, y = sample(300)
+    monkeypatch.setattr(gpr, "EVIDENCE_ROWS", 100)
+    fitted = GPRanks(gamma=0.3, n_landmarks=300, random_state=0).fit(X, y)
+    drawn = np.sort(np.random.RandomState(0).choice(300, 100, replace=False))
+    reference = GPRanks(gamma=0.3).fit(X[drawn], y[drawn])
+    assert fitted.log_marginal_likelihood_ == pytest.approx(reference.log_marginal_likelihood_)
+    assert fitted.kernel_ == reference.kernel_
+    new, truth = sample(300, seed=1)
+    known, sampled = (np.mean((m.predict_latent(new) - truth) ** 2) for m in (fitted, reference))
+    assert known < 0.9 * sampled  # three times the rows
+
+
 def test_a_linear_form_has_no_kernel_to_approximate():
     with pytest.raises(ArgumentError, match="n_landmarks approximates a kernel"):
         OrdinalLogistic(n_landmarks=5).fit(*sample())
 
 
-@pytest.mark.parametrize("model", [*MODELS[::2], GPOR(), PRank()], ids=repr)
+def test_the_perceptron_walks_in_features_as_with_the_kernel():
+    X, y = sample()
+    features = PRank(random_state=0).fit(X, y)
+    kernel = PRank("precomputed", random_state=0).fit(X @ X.T, y)
+    np.testing.assert_allclose(features.dual_coef_, kernel.dual_coef_)
+    np.testing.assert_allclose(features.thresholds_, kernel.thresholds_)
+    exact = PRank("rbf", gamma=0.3, random_state=0).fit(X, y)
+    near = PRank("rbf", gamma=0.3, random_state=0, n_landmarks=np.arange(90)).fit(X, y)
+    np.testing.assert_allclose(near.predict_latent(X), exact.predict_latent(X), atol=1e-6)
+    few = PRank("rbf", gamma=0.3, random_state=0, n_landmarks=20).fit(X, y)
+    assert few.dual_coef_.shape == (20,)
+    assert 0.0 < few.left_out_ < 0.5
+
+
+@pytest.mark.parametrize(
+    "model", [*MODELS[::2], GPOR(), PRank("rbf", gamma=0.3), *RIVALS], ids=repr
+)
 def test_too_many_rows_are_refused_before_memory_runs_out(model, monkeypatch):
     monkeypatch.setattr(kernel_model, "memory_limit", lambda: 50_000.0)
     with pytest.raises(ArgumentError, match=r"on 90 rows needs .* n_landmarks"):
@@ -181,6 +269,8 @@ def test_the_memory_limit_is_that_of_the_container(monkeypatch, tmp_path):
         SVOREX(n_landmarks=30, random_state=0),
         OrdinalLogistic("immediate", kernel="rbf", n_landmarks=30, random_state=0),
         NPSVOR(n_landmarks=30, random_state=0),
+        SVC1VA(n_landmarks=30, random_state=0),
+        GPRanks(n_landmarks=30, random_state=0),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -54,6 +54,7 @@ class TestRatingModels(RatingContract):
     constant: ClassVar = {"mean", "histogram"}
     least: ClassVar = {"per-user-svor": 0.08, "per-user-logistic": 0.08}
     rounding: ClassVar = {"process": 0.25, "predictor-fast": 0.25, "thresholds": 0.25}
+    by_code: ClassVar = {"factors"}
     exempt: ClassVar = {
         **dict.fromkeys(["recommender", "recommender-fast", "predictor"], MADE_OF_OTHERS),
         **dict.fromkeys(["surprise-svd", "myfm"], DRAWN),

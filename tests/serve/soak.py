@@ -1,12 +1,12 @@
 """Ask a server from many sides at once, on this machine, and compare with what it says alone.
 
-    python tests/serve/soak.py [--seconds 60] [--clients 4]
+    python tests/serve/soak.py [--seconds 60] [--clients 4] [--silent 40]
 
 Honest clients ask for lists, predictions, explanations and new users. Beside them, silent clients
-hold connections open, slow ones send a byte now and then, huge ones send megabytes, and broken ones
-send what is no HTTP. Every answer to an honest client must be the one it gets when nobody else
-asks. Prints how many requests of each kind were made, and the waiting times of the honest ones
-alone and in the crowd.
+hold connections open and come back when they are sent away, slow ones send a byte now and then,
+huge ones send megabytes, and broken ones send what is no HTTP. Every answer to an honest client
+must be the one it gets when nobody else asks. Prints how many requests of each kind were made, and
+the waiting times of the honest ones alone and in the crowd.
 """
 
 from __future__ import annotations
@@ -142,6 +142,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--clients", type=int, default=4, help="of each kind (4)")
+    options.add_argument("--silent", type=int, default=40, help="more than may be open (40)")
     chosen = options.parse_args()
     rating = OrdinalFactors(n_factors=2, pattern=2, max_iter=4)
     app = make_app(Recommender(rating=rating).fit(titled_ratings()), "films")
@@ -162,9 +163,9 @@ def main() -> None:
             assert status == 200, (path, said)
             alone[json.dumps([path, body])] = said
         crowd = Crowd(port, alone)
-        kinds = [crowd.honest, crowd.slow, crowd.huge, crowd.broken, crowd.silent]
-        clients = [threading.Thread(target=kind, args=(k,))
-                   for kind in kinds for k in range(chosen.clients)]  # fmt: skip
+        kinds = [crowd.honest, crowd.slow, crowd.huge, crowd.broken] * chosen.clients
+        kinds += [crowd.silent] * chosen.silent
+        clients = [threading.Thread(target=kind, args=(seed,)) for seed, kind in enumerate(kinds)]
         for client in clients:
             client.start()
         time.sleep(chosen.seconds)

@@ -356,13 +356,13 @@ class ItemKernel:
         out = U @ V.T
         left, right = self._cast(left), self._cast(right)
         weights = self._moment_weights(plan).astype(self.dtype)
-        factors = A, np.ascontiguousarray(B.T), self._leaf_layout
+        factors = A, np.ascontiguousarray(B.T), self._leaf_layout, plan.products
         moments = np.empty((self._diagonal.shape[1], leaf_loops.CHUNK), self.dtype)
         for first, *block in self._blocks(rows, columns, same):
             where = *block, first, same, left, right
             leaf_loops.add_leaves(out, *where, self._leaf_layout, weights, moments)
             if plan.products[0].size:
-                leaf_loops.add_terms(out, *where, *factors, plan.products, moments)
+                leaf_loops.add_terms(out, *where, factors, moments)
         if same:
             leaf_loops.mirror(out)
         if row_of is None and column_of is None:

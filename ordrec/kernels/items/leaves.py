@@ -96,9 +96,14 @@ def add_leaves(  # type: ignore[no-untyped-def]
 
 @compiled
 def add_terms(  # type: ignore[no-untyped-def]
-    out, pairs, rows, columns, first, same, left, right, A, B, layout, terms, moments
+    out, pairs, rows, columns, first, same, left, right, factors, moments
 ):
-    """The same for products of leaves; A and B (transposed) are the factors of both sides."""
+    """The same for products of leaves.
+
+    ``factors`` are those of both sides, the other one transposed, the layout of the leaves, and the
+    products.
+    """
+    A, B, layout, terms = factors
     leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
     for k in range(len(rows)):
         a = first + k

@@ -1,4 +1,9 @@
-"""Gaussian process regression on the ranks, rounded."""
+"""Gaussian process regression on the ranks, rounded.
+
+With landmarks, the kernel is Z Z' in the features Z that they give, and the posterior mean is Z w
+with w = (Z'Z + s I)^-1 Z'y, s the noise: time is linear in the rows. The parameters of the kernel
+then maximise the evidence of a sample of the rows, for which the exact kernel is used.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
+from sklearn.utils import check_random_state
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.baselines.svr import half_way_thresholds
-from ordrec.ordinal.kernel_model import KernelMixin, check_gram
+from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR
 from ordrec.storage.schema import Array, Number
 
 __all__ = ["GPRanks"]
+
+EVIDENCE_ROWS = 1000  # of which the evidence is maximised, with landmarks
+GRADIENT_BYTES = 8 * 4  # the matrix, its factor, its inverse and one slope at least
 
 
 class GPRanks(KernelMixin, ThresholdModel):
@@ -40,18 +50,28 @@ class GPRanks(KernelMixin, ThresholdModel):
     n_restarts : int
         Further searches, from random starts.
     random_state : int, RandomState or None
+        Draws the starts, the sample and the landmarks.
     classes : sequence, optional
         The labels in ascending order.
+    n_landmarks : int, array of row numbers or None
+        Rows that stand for all others, as in `SVORIM`: time and memory are then linear in the
+        rows, and the marginal likelihood is that of 1,000 of them. None, the default, is the exact
+        kernel.
 
     Attributes
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
         Half way between the ranks 0, 1, 2, ...
     kernel_ : Kernel
-        With its variance, and its fitted parameters.
-    dual_coef_ : ndarray of shape (n_samples,)
+        With its variance, and its fitted parameters. The variance of a precomputed kernel is in
+        ``dual_coef_`` instead.
+    dual_coef_ : ndarray
+        Coefficients of the training samples, or of the landmarks.
     intercept_ : float
     log_marginal_likelihood_ : float
+        Of the training samples, or of those that were drawn.
+    left_out_ : float
+        Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
     Examples
     --------
@@ -66,6 +86,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         "intercept_": Number(),
         "thresholds_": Array("thresholds"),
         "log_marginal_likelihood_": Number(gap=True),
+        "left_out_": Number(),
     }
     remedy_of_constants: ClassVar[str] = "try another kernel"
 
@@ -81,6 +102,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         n_restarts: int = 0,
         random_state: Any = None,
         classes: Any = None,
+        n_landmarks: Any = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -91,6 +113,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.classes = classes
+        self.n_landmarks = n_landmarks
 
     @warn_if_constant
     @limit_blas
@@ -102,33 +125,60 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.kernel_ = kernel_for(
             self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
-        if isinstance(self.kernel_, Precomputed):
+        pairwise = isinstance(self.kernel_, Precomputed)
+        if pairwise:
             check_gram(X)
+        if self.n_landmarks is None:
+            check_gram_size(self, ranks.size, GRADIENT_BYTES)
+        random = check_random_state(self.random_state)
+        drawn = np.arange(ranks.size)
+        if self.n_landmarks is not None and drawn.size > EVIDENCE_ROWS:
+            drawn = np.sort(random.choice(drawn, EVIDENCE_ROWS, replace=False))
+        sample = X[np.ix_(drawn, drawn)] if pairwise else X[drawn]
+        process = self._maximised(sample, ranks[drawn], random)
+        self.log_marginal_likelihood_ = float(process.log_marginal_likelihood_value_)
+        scaled: Scaled = process.kernel_.k1.kernel
+        self.kernel_, variance = scaled, 1.0
+        if pairwise:  # rows of the matrix are looked up, not computed
+            self.kernel_, variance = scaled.kernel, scaled.variance
+        self.intercept_ = float(process._y_train_mean)
+        self.left_out_ = 0.0
+        unit = float(process._y_train_std)
+        if self.n_landmarks is None:
+            self.dual_coef_, kept = unit * variance * process.alpha_, drawn
+        else:
+            Z, landmarks = self._landmark_features(X, random)
+            inside = variance * (Z.T @ Z)
+            inside[np.diag_indices_from(inside)] += process.kernel_.k2.noise_level
+            target = (ranks - self.intercept_) @ Z
+            w = variance * cho_solve(cho_factor(inside, lower=True), target)
+            self.dual_coef_, kept = landmarks.coefficients(w), landmarks.rows
+        self._keep_rows(X, kept)
+        self.thresholds_ = half_way_thresholds(self.n_ranks_)
+        return self
+
+    def _maximised(
+        self, X: Any, ranks: np.ndarray, random: np.random.RandomState
+    ) -> GaussianProcessRegressor:
+        """The process whose parameters maximise the evidence of these rows."""
         process = GaussianProcessRegressor(
             _SklearnAdapter(Scaled(self.kernel_)) + WhiteKernel(self.noise),
             normalize_y=True,
             n_restarts_optimizer=self.n_restarts,
-            random_state=self.random_state,
+            random_state=random,
         )
         try:
-            process.fit(_dense(X), ranks.astype(np.float64))
+            return process.fit(_dense(X), ranks.astype(np.float64))
         except np.linalg.LinAlgError:
             raise DataError(
                 f"the kernel matrix plus the noise {self.noise:g} is not positive definite in "
                 "floating point: scale the features, or use a valid kernel"
             ) from None
-        self.log_marginal_likelihood_ = float(process.log_marginal_likelihood_value_)
-        self.kernel_ = process.kernel_.k1.kernel
-        self.dual_coef_ = process._y_train_std * process.alpha_
-        self.intercept_ = float(process._y_train_mean)
-        self._keep_rows(X, np.arange(ranks.size))
-        self.thresholds_ = half_way_thresholds(self.n_ranks_)
-        return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the posterior mean, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
-        return self._cross_gram(X) @ self.dual_coef_ + self.intercept_
+        return self._expanded(X, self.dual_coef_) + self.intercept_
 
 
 class _SklearnAdapter(SklearnKernel):

@@ -1,8 +1,9 @@
 """The common base of the SVM baselines: one Gram matrix, passed to scikit-learn's machines.
 
 All binary machines of a baseline use the same kernel matrix with different labels and weights,
-so it is computed once and passed to the machines as precomputed. That also gives every
-baseline the kernels of `ordrec.kernels`, by name or as objects.
+so it is computed once and passed to the machines as precomputed, or as the features that landmarks
+give, for which LIBSVM's kernel is the linear one. That also gives every baseline the kernels of
+`ordrec.kernels`, by name or as objects.
 """
 
 from __future__ import annotations
@@ -15,12 +16,24 @@ from sklearn.svm import SVC
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import OrdinalClassifier, limit_blas, warn_if_constant
+from ordrec.ordinal.gram.matrix import DenseGram, FactoredGram, Gram
 from ordrec.ordinal.kernel_model import KernelMixin
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR
+from ordrec.storage.schema import Field, Integer, Number
 
-__all__ = ["MAX_STEPS", "KernelBaseline", "TwoFormBaseline"]
+__all__ = [
+    "BASELINE",
+    "MAX_FACTORS",
+    "MAX_STEPS",
+    "KernelBaseline",
+    "TwoFormBaseline",
+    "kernel_for_libsvm",
+]
 
 BEYOND = 1e99  # a decision value larger than that of any machine
 MAX_STEPS = 10_000_000  # as in LIBSVM itself
+MAX_FACTORS = 200  # of the machines solved by interior points, which need about twenty
+BASELINE: dict[str, Field] = KERNEL_ESTIMATOR | {"n_iter_": Integer(), "left_out_": Number()}
 
 
 class KernelBaseline(KernelMixin, OrdinalClassifier):
@@ -47,6 +60,18 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. Scorers of scikit-learn
         assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
+    n_landmarks : int, array of row numbers or None
+        Rows that stand for all others, as in `SVORIM`: time and memory are then linear in the
+        rows. None, the default, is the exact kernel.
+    random_state : int, RandomState or None
+        Draws the landmarks.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray
+        Coefficients of the training samples of positive weight, or of the landmarks.
+    left_out_ : float
+        Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
     """
 
     dual_coef_: Any
@@ -65,6 +90,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         max_iter: int = MAX_STEPS,
         class_weight: Any = None,
         classes: Any = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -76,6 +103,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.classes = classes
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
     @warn_if_constant
     @limit_blas
@@ -94,33 +123,45 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
             raise ArgumentError(f"C must be a positive number, got {self.C!r}")
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
         rows = np.flatnonzero(weight > 0)
-        K = self._fit_gram(X, rows=rows)
-        self.n_iter_ = self._fit_machines(K, ranks[rows], weight[rows])
-        self._keep_rows(X, rows)
+        if self.n_landmarks is None:
+            gram: Gram = DenseGram(self._fit_gram(X, rows=rows))
+            self.left_out_ = 0.0
+            self.n_iter_ = self._fit_machines(gram, ranks[rows], weight[rows])
+            self._keep_rows(X, rows)
+        else:
+            Z, landmarks = self._fit_landmarks(X, rows)
+            self.n_iter_ = self._fit_machines(FactoredGram(Z), ranks[rows], weight[rows])
+            self.dual_coef_ = landmarks.coefficients(Z.T @ self.dual_coef_)
+            self._keep_rows(X, rows[landmarks.rows])
         return self
 
     def predict_ranks(self, X: Any) -> np.ndarray:
         """Return zero-based ranks."""
         X = self._validate_predict(X)
-        return self._ranks_from(self._cross_gram(X))
+        return self._ranks_from(self._expanded(X, self.dual_coef_))
 
     @abstractmethod
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
-        """Fit to K(X, X); return the steps of the machine that took the most."""
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
+        """Fit to K(X, X); return the steps of the machine that took the most.
+
+        Sets ``dual_coef_``, with a row for each sample.
+        """
 
     @abstractmethod
-    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        """Zero-based ranks from K(new, training)."""
+    def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
+        """Zero-based ranks from the scores of each machine, K(new, training) @ dual_coef_."""
 
-    def _machine(self) -> SVC:
-        return SVC(C=self.C, kernel="precomputed", tol=self.tol, max_iter=self.max_iter)
+    def _machine(self, gram: Gram) -> SVC:
+        kernel = kernel_for_libsvm(gram)
+        return SVC(C=self.C, kernel=kernel, tol=self.tol, max_iter=self.max_iter)
 
-    def _fit_binary(self, K: np.ndarray, questions: np.ndarray, weights: np.ndarray) -> int:
+    def _fit_binary(self, gram: Gram, questions: np.ndarray, weights: np.ndarray) -> int:
         """Fit a machine to each yes-no question; sets ``dual_coef_`` and ``intercept_``.
 
         Parameters
         ----------
-        K : ndarray of shape (n, n)
+        gram : Gram
+            Of n samples.
         questions : ndarray of bool, shape (n, n_questions)
             Where all samples agree, the machine has their answer for every sample.
         weights : ndarray of shape (n, n_questions)
@@ -130,15 +171,12 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         steps = 0
         for k in np.flatnonzero(questions.any(axis=0) & ~questions.all(axis=0)):
             weight = np.ascontiguousarray(weights[:, k])
-            machine = self._machine().fit(K, questions[:, k], sample_weight=weight)
+            machine = self._machine(gram)
+            machine.fit(gram.values, questions[:, k], sample_weight=weight)
             self.dual_coef_[machine.support_, k] = machine.dual_coef_[0]
             self.intercept_[k] = machine.intercept_[0]
             steps = max(steps, int(np.max(machine.n_iter_)))
         return steps
-
-    def _decisions(self, K: np.ndarray) -> np.ndarray:
-        """Decision values, one column per machine."""
-        return K @ self.dual_coef_ + self.intercept_
 
 
 class TwoFormBaseline(KernelBaseline):
@@ -146,7 +184,8 @@ class TwoFormBaseline(KernelBaseline):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, scaling, tol, max_iter, class_weight, classes :
+    C, kernel, gamma, degree, coef0, scaling, tol, max_iter :
+    class_weight, classes, n_landmarks, random_state :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
     published : bool
         Whether the method is that of the MATLAB framework which Wang et al. (2017) compare NPSVOR
@@ -167,6 +206,8 @@ class TwoFormBaseline(KernelBaseline):
         max_iter: int = MAX_STEPS,
         class_weight: Any = None,
         classes: Any = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
         published: bool = False,
     ):
         super().__init__(
@@ -180,5 +221,12 @@ class TwoFormBaseline(KernelBaseline):
             max_iter=max_iter,
             class_weight=class_weight,
             classes=classes,
+            n_landmarks=n_landmarks,
+            random_state=random_state,
         )
         self.published = published
+
+
+def kernel_for_libsvm(gram: Gram) -> str:
+    """Return the kernel by which LIBSVM reads ``gram.values``."""
+    return "linear" if gram.factored else "precomputed"

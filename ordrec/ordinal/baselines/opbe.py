@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.errors import ModelFileError
-from ordrec.ordinal.baselines.machines import TwoFormBaseline
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR
-from ordrec.ordinal.svor.model import SVORIM
+from ordrec.ordinal.baselines.machines import BASELINE, MAX_FACTORS, TwoFormBaseline
+from ordrec.ordinal.gram.matrix import DenseGram, Gram
+from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.stored import fitted
+from ordrec.ordinal.svor.model import SINGLE_ABOVE
+from ordrec.ordinal.svor.problems import solve_implicit
+from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.probabilities import log_interval
-from ordrec.storage.schema import Array, Integer, Members
+from ordrec.storage.schema import Array
 
 __all__ = ["OPBE"]
 
@@ -31,6 +35,17 @@ class OPBE(TwoFormBaseline):
     of the shares it had.
     See `ordrec.ordinal.baselines.machines.TwoFormBaseline` for the parameters.
 
+    Attributes
+    ----------
+    present_ : ndarray of int
+        The ranks that have a projection.
+    dual_coef_ : ndarray
+        Coefficients of the training samples of positive weight, or of the landmarks, in one column
+        for each projection.
+    thresholds_ : ndarray of shape (n_projections, 2)
+        The lower and the upper threshold; NaN where no rank is below or above that of the
+        projection.
+
     Examples
     --------
     >>> import numpy as np
@@ -39,44 +54,62 @@ class OPBE(TwoFormBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = KERNEL_ESTIMATOR | {
+    stored: ClassVar = BASELINE | {
         "present_": Array("present", dtype=np.int64),
-        "n_iter_": Integer(),
-        "machines_": Members(SVORIM),
+        "dual_coef_": fitted("rows", "present"),
+        "thresholds_": fitted("present", 2),
     }
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
         self.present_ = np.unique(ranks)
-        self.machines_ = [
-            SVORIM(self.C, kernel="precomputed", tol=self.tol).fit(
-                K, _group(ranks, k), sample_weight=weight
-            )
-            for k in self.present_
-        ]
-        return max(machine.n_iter_ for machine in self.machines_)
+        self.dual_coef_ = np.empty((ranks.size, self.present_.size))
+        self.thresholds_ = np.full((self.present_.size, 2), np.nan)
+        steps = 0
+        for number, k in enumerate(self.present_):
+            groups, group = np.unique(_group(ranks, k), return_inverse=True)
+            solution = self._solve(gram, group, groups.size, self.C * weight)
+            self._warn_unless_converged(solution, self.tol)
+            self.dual_coef_[:, number] = solution.coef
+            self.thresholds_[number, self._divided()[number]] = solution.thresholds
+            steps = max(steps, solution.n_iter)
+        return steps
+
+    def _solve(self, gram: Gram, group: np.ndarray, n_groups: int, C: np.ndarray) -> Solution:
+        """SVORIM's solution, tried in single precision first as SVORIM does."""
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": min(self.max_iter, MAX_FACTORS)}
+        if isinstance(gram, DenseGram) and gram.n > SINGLE_ABOVE and self.tol >= SINGLE_TOL:
+            solution = solve_implicit(gram.in_single(), group, n_groups, C=C, **limits)
+            if solution.converged:
+                return solution
+        return solve_implicit(gram, group, n_groups, C=C, **limits)
+
+    def _divided(self) -> np.ndarray:
+        """Whether each projection has a lower and an upper threshold."""
+        lowest, highest = self.present_.min(), self.present_.max()
+        return np.stack([self.present_ > lowest, self.present_ < highest], axis=1)
 
     def check_stored(self) -> None:
         """Check that there is a projection for each rank."""
         super().check_stored()
-        groups = [np.unique(_group(self.present_, k)).tolist() for k in self.present_]
-        if not np.isin(self.present_, np.arange(self.n_ranks_)).all() or groups != [
-            machine.classes_.tolist() for machine in self.machines_
-        ]:
+        ranks = np.arange(self.n_ranks_)
+        if not self.present_.size or not np.isin(self.present_, ranks).all():
             raise ModelFileError("there is not one projection for each rank")
-        if any(machine.n_features_in_ != self._rows.size for machine in self.machines_):
-            raise ModelFileError("the projections are not of the stored rows")
+        if not np.array_equal(np.isfinite(self.thresholds_), self._divided()):
+            raise ModelFileError("the projections have not the thresholds of their ranks")
 
-    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        total = np.zeros((K.shape[0], self.present_.size))
+    def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
+        total = np.zeros((scores.shape[0], self.present_.size))
         shares = np.zeros(self.present_.size)
-        for k, machine in zip(self.present_, self.machines_, strict=True):
-            z = machine.thresholds_ - machine.predict_latent(K)[:, None]
-            if self.published and machine.thresholds_.size == 2:
-                gap = float(machine.thresholds_[1] - machine.thresholds_[0])
+        divided = self._divided()
+        for number, k in enumerate(self.present_):
+            thresholds = self.thresholds_[number, divided[number]]
+            z = thresholds - scores[:, number, None]
+            if self.published and thresholds.size == 2:
+                gap = float(thresholds[1] - thresholds[0])
                 z = z * max(1.0, APART / max(gap, np.finfo(float).tiny))
             edges = np.pad(z, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
             logs = log_interval(edges[:, :-1], edges[:, 1:], "logit")
-            groups = np.searchsorted(machine.classes_, _group(self.present_, k))
+            groups = np.unique(_group(self.present_, k), return_inverse=True)[1]
             total += logs[:, groups]
             if self.published:
                 share = 1.0 / np.bincount(groups)[groups]

@@ -7,14 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ordrec.ordinal.base import ThresholdModel
-from ordrec.ordinal.baselines.machines import KernelBaseline
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
+from ordrec.ordinal.baselines.machines import BASELINE, MAX_FACTORS, KernelBaseline
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.ordinal.stored import fitted
 from ordrec.ordinal.svor.reduced import solve_reduced
-from ordrec.storage.schema import Integer
 
 __all__ = ["REDSVM"]
-
-MAX_FACTORS = 200  # interior points need about twenty
 
 
 class REDSVM(KernelBaseline, ThresholdModel):
@@ -28,8 +26,8 @@ class REDSVM(KernelBaseline, ThresholdModel):
     Attributes
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
-    dual_coef_ : ndarray of shape (n_samples,)
-        Coefficients of the training samples of positive weight.
+    dual_coef_ : ndarray
+        Coefficients of the training samples of positive weight, or of the landmarks.
 
     Examples
     --------
@@ -39,15 +37,14 @@ class REDSVM(KernelBaseline, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = KERNEL_ESTIMATOR | {
+    stored: ClassVar = BASELINE | {
         "dual_coef_": fitted("rows"),
         "thresholds_": fitted("thresholds"),
-        "n_iter_": Integer(),
     }
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
         solution = solve_reduced(
-            K,
+            gram,
             ranks,
             self.n_ranks_,
             C=self.C * weight,
@@ -62,7 +59,7 @@ class REDSVM(KernelBaseline, ThresholdModel):
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the score f(x), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
-        return self._cross_gram(X) @ self.dual_coef_
+        return self._expanded(X, self.dual_coef_)
 
     def predict_ranks(self, X: Any) -> np.ndarray:
         """Return zero-based ranks: ``min{j : f(x) < thresholds_[j]}``."""

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from ordrec.errors import ModelFileError
-from ordrec.ordinal.baselines.machines import KernelBaseline
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
-from ordrec.storage.schema import Array, Integer
+from ordrec.ordinal.baselines.machines import BASELINE, KernelBaseline
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.ordinal.stored import fitted
+from ordrec.storage.schema import Array
 
 __all__ = ["SVC1V1", "SVC1VA"]
 
@@ -28,15 +29,14 @@ class SVC1V1(KernelBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = KERNEL_ESTIMATOR | {
+    stored: ClassVar = BASELINE | {
         "present_": Array("present", dtype=np.int64),
         "dual_coef_": fitted("rows", "pairs"),
         "intercept_": fitted("pairs"),
-        "n_iter_": Integer(),
     }
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
-        machine = self._machine().fit(K, ranks, sample_weight=weight)
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
+        machine = self._machine(gram).fit(gram.values, ranks, sample_weight=weight)
         self.present_ = machine.classes_.astype(np.int64)
         # scikit-learn has, for each support vector, its coefficient against each other class
         of_class = np.searchsorted(self.present_, ranks[machine.support_])
@@ -51,9 +51,10 @@ class SVC1V1(KernelBaseline):
         self.intercept_ = sign * machine.intercept_
         return int(np.max(machine.n_iter_))
 
-    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        votes = np.zeros((K.shape[0], self.present_.size), dtype=np.int64)
-        for (i, j), value in zip(_pairs(self.present_.size), self._decisions(K).T, strict=True):
+    def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
+        votes = np.zeros((scores.shape[0], self.present_.size), dtype=np.int64)
+        decisions = scores + self.intercept_
+        for (i, j), value in zip(_pairs(self.present_.size), decisions.T, strict=True):
             votes[:, i] += value > 0
             votes[:, j] += value <= 0
         return self.present_[votes.argmax(axis=1)]
@@ -84,20 +85,19 @@ class SVC1VA(KernelBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = KERNEL_ESTIMATOR | {
+    stored: ClassVar = BASELINE | {
         "dual_coef_": fitted("rows", "ranks"),
         "intercept_": fitted("ranks"),
-        "n_iter_": Integer(),
     }
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
         scale = np.arange(self.n_ranks_)
         costs = np.stack([self._costs(ranks, k) for k in scale.tolist()], axis=1)
-        return self._fit_binary(K, ranks[:, None] == scale, weight[:, None] * costs)
+        return self._fit_binary(gram, ranks[:, None] == scale, weight[:, None] * costs)
 
     def _costs(self, ranks: np.ndarray, k: int) -> np.ndarray:
         """Weight of each sample in the machine of rank k."""
         return np.ones(ranks.size)
 
-    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        return self._decisions(K).argmax(axis=1)
+    def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
+        return (scores + self.intercept_).argmax(axis=1)

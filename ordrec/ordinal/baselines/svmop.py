@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from ordrec.ordinal.baselines.machines import TwoFormBaseline
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
-from ordrec.storage.schema import Integer
+from ordrec.ordinal.baselines.machines import BASELINE, TwoFormBaseline
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.ordinal.stored import fitted
 
 __all__ = ["SVMOP"]
 
@@ -38,28 +38,25 @@ class SVMOP(TwoFormBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = KERNEL_ESTIMATOR | {
+    stored: ClassVar = BASELINE | {
         "dual_coef_": fitted("rows", "thresholds"),
         "intercept_": fitted("thresholds"),
         "calibration_": fitted("thresholds", 2),
-        "n_iter_": Integer(),
     }
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
         cuts = np.arange(self.n_ranks_ - 1)
         distances = np.stack([_distances_from_cut(ranks, j) for j in cuts.tolist()], axis=1)
         questions, weights = ranks[:, None] > cuts, weight[:, None] * distances
-        steps = self._fit_binary(K, questions, weights)
+        steps = self._fit_binary(gram, questions, weights)
         self.calibration_ = np.tile([1.0, 0.0], (cuts.size, 1))
         if self.published:
             for j in np.flatnonzero(questions.any(axis=0) & ~questions.all(axis=0)):
-                values = self._held_out_decisions(K, questions[:, j], weights[:, j])
+                values = self._held_out_decisions(gram, questions[:, j], weights[:, j])
                 self.calibration_[j] = platt_sigmoid(values, questions[:, j], weight)
         return steps
 
-    def _held_out_decisions(
-        self, K: np.ndarray, above: np.ndarray, weight: np.ndarray
-    ) -> np.ndarray:
+    def _held_out_decisions(self, gram: Gram, above: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Decision values from machines that did not see the sample."""
         fold = np.empty(above.size, dtype=np.int64)
         fold[np.argsort(above, kind="stable")] = np.arange(above.size) % FOLDS
@@ -70,16 +67,18 @@ class SVMOP(TwoFormBaseline):
             if train.size == 0 or known.all() or not known.any():
                 values[test] = 0.0 if train.size == 0 else np.where(known[0], 1.0, -1.0)
                 continue
-            machine = self._machine().fit(
-                K[np.ix_(train, train)], known, sample_weight=weight[train]
-            )
-            values[test] = machine.decision_function(K[np.ix_(test, train)])
+            part_gram = gram.part(train)
+            machine = self._machine(part_gram)
+            machine.fit(part_gram.values, known, sample_weight=weight[train])
+            coef = np.zeros(above.size)
+            coef[train[machine.support_]] = machine.dual_coef_[0]
+            values[test] = gram.times(coef)[test] + machine.intercept_[0]
         return values
 
-    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
+    def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
         slope, offset = self.calibration_.T
-        above = expit(slope * self._decisions(K) + offset)
-        ones, zeros = np.ones((K.shape[0], 1)), np.zeros((K.shape[0], 1))
+        above = expit(slope * (scores + self.intercept_) + offset)
+        ones, zeros = np.ones((scores.shape[0], 1)), np.zeros((scores.shape[0], 1))
         return np.diff(np.hstack([ones, above, zeros]), axis=1).argmin(axis=1)
 
 

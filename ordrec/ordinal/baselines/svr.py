@@ -8,9 +8,14 @@ import numpy as np
 from sklearn.svm import SVR
 
 from ordrec.ordinal.base import ThresholdModel
-from ordrec.ordinal.baselines.machines import MAX_STEPS, TwoFormBaseline
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR
-from ordrec.storage.schema import Array, Integer, Number
+from ordrec.ordinal.baselines.machines import (
+    BASELINE,
+    MAX_STEPS,
+    TwoFormBaseline,
+    kernel_for_libsvm,
+)
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.storage.schema import Array, Number
 
 __all__ = ["SVRanks", "half_way_thresholds"]
 
@@ -23,7 +28,8 @@ class SVRanks(TwoFormBaseline, ThresholdModel):
     C : float
     epsilon : float
         Half width of the insensitive band, in ranks; the papers use 0.1.
-    kernel, gamma, degree, coef0, scaling, tol, max_iter, class_weight, classes :
+    kernel, gamma, degree, coef0, scaling, tol, max_iter :
+    class_weight, classes, n_landmarks, random_state :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
     published : bool
         Whether the targets are (y - 1) / (r - 1), from 0 to 1 for r ranks, as in the program of
@@ -35,7 +41,8 @@ class SVRanks(TwoFormBaseline, ThresholdModel):
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
         Half way between the ranks 0, 1, 2, ..., which is the same as rounding and clipping.
-    dual_coef_ : ndarray of shape (n_samples,)
+    dual_coef_ : ndarray
+        Coefficients of the training samples of positive weight, or of the landmarks.
     intercept_ : float
 
     Examples
@@ -60,6 +67,8 @@ class SVRanks(TwoFormBaseline, ThresholdModel):
         max_iter: int = MAX_STEPS,
         class_weight: Any = None,
         classes: Any = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
         published: bool = False,
     ):
         super().__init__(
@@ -73,27 +82,28 @@ class SVRanks(TwoFormBaseline, ThresholdModel):
             max_iter=max_iter,
             class_weight=class_weight,
             classes=classes,
+            n_landmarks=n_landmarks,
+            random_state=random_state,
             published=published,
         )
         self.epsilon = epsilon
 
-    stored: ClassVar = KERNEL_ESTIMATOR | {
+    stored: ClassVar = BASELINE | {
         "dual_coef_": Array("rows"),
         "intercept_": Number(),
         "thresholds_": Array("thresholds"),
-        "n_iter_": Integer(),
     }
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+    def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
         machine = SVR(
             C=self.C,
             epsilon=self.epsilon,
-            kernel="precomputed",
+            kernel=kernel_for_libsvm(gram),
             tol=self.tol,
             max_iter=self.max_iter,
         )
         unit = float(self.n_ranks_ - 1) if self.published else 1.0
-        machine.fit(K, ranks / unit, sample_weight=weight)
+        machine.fit(gram.values, ranks / unit, sample_weight=weight)
         self.dual_coef_ = np.zeros(ranks.size)
         self.dual_coef_[machine.support_] = unit * machine.dual_coef_[0]
         self.intercept_ = unit * float(machine.intercept_[0])
@@ -103,7 +113,7 @@ class SVRanks(TwoFormBaseline, ThresholdModel):
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the regression's prediction, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
-        return self._cross_gram(X) @ self.dual_coef_ + self.intercept_
+        return self._expanded(X, self.dual_coef_) + self.intercept_
 
     def predict_ranks(self, X: Any) -> np.ndarray:
         """Return zero-based ranks: the latent score rounded and clipped."""

@@ -153,6 +153,10 @@ class FactoredGram:
         """K over all rows and some columns, times the weights of these."""
         return self.values @ (self.values[rows].T @ weights)
 
+    def part(self, rows: np.ndarray) -> FactoredGram:
+        """The Gram matrix of some rows."""
+        return FactoredGram(self.values[rows])
+
 
 Gram = DenseGram | FactoredGram
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.ordinal.gram.matrix import DenseGram
+from ordrec.ordinal.gram.matrix import DenseGram, Gram, as_gram
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.interior import cold_start, interior_point
 from ordrec.ordinal.svor.pairs import all_pairs
@@ -29,7 +29,7 @@ CORRECTORS = 3
 
 
 def solve_reduced(
-    K: np.ndarray,
+    K: np.ndarray | Gram,
     ranks: np.ndarray,
     n_ranks: int,
     *,
@@ -41,7 +41,7 @@ def solve_reduced(
 
     Parameters
     ----------
-    K : ndarray of shape (n, n)
+    K : ndarray of shape (n, n) or Gram
         Gram matrix of the samples, positive semidefinite.
     ranks : ndarray of shape (n,)
         Zero-based.
@@ -60,12 +60,14 @@ def solve_reduced(
     >>> solution.thresholds.round(2), solution.converged
     (array([3., 7.]), True)
     """
-    gram = DenseGram(K)
+    gram = as_gram(K)
     caps = np.broadcast_to(np.asarray(C, dtype=np.float64), ranks.shape)
     pairs = all_pairs(ranks, n_ranks, caps, np.ones((n_ranks, n_ranks - 1)))
     start = cold_start(pairs, ranks.size, n_ranks - 1)
     gap = max(INTERIOR_PER_GAP * GAP_PER_TOL * tol, LEAST_GAP)
-    single = [gram.in_single()] if tol >= SINGLE_TOL else []
+    single = []
+    if isinstance(gram, DenseGram) and tol >= SINGLE_TOL:
+        single.append(gram.in_single())
     # a multiplier may reach its bound in the last digit; what is not finite then ends the search
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with quiet, one_blas_thread():  # large factorisations have threads of their own

@@ -27,6 +27,7 @@ from ordrec.ordinal.baselines import (
     SVRanks,
 )
 from ordrec.ordinal.baselines.svmop import platt_sigmoid
+from ordrec.ordinal.svor.model import SVORIM
 
 train_X, train_y = ordered_sample(70, n_ranks=4)
 NEW, TRUTH = ordered_sample(150, n_ranks=4, seed=1)
@@ -174,9 +175,10 @@ def test_published_regression_has_targets_from_0_to_1(epsilon):
 def test_published_projections_share_out_and_stretch():
     model = OPBE(C=3, gamma=0.4, published=True).fit(train_X, train_y)
     product, weights = np.ones((150, 4)), np.zeros(4)
-    for k, machine in enumerate(model.machines_):
-        f = machine.predict_latent(model._cross_gram(NEW))
-        b = machine.thresholds_
+    scores = model.kernel_(NEW, train_X) @ model.dual_coef_
+    for k in range(4):
+        f, b = scores[:, k], model.thresholds_[k]
+        b = b[~np.isnan(b)]
         if b.size == 2 and b[1] - b[0] < 4:
             f, b = f * 4 / (b[1] - b[0]), b * 4 / (b[1] - b[0])
         below = [1 / (1 + np.exp(f - each)) for each in b]
@@ -214,9 +216,18 @@ def test_gaussian_process_regression_finds_scikit_learns_evidence():
 
 def test_the_projections_outvote_chance_and_agree_with_one_projection_at_two_ranks():
     model = OPBE(C=3, gamma=0.4).fit(train_X, train_y)
-    assert len(model.machines_) == 4
-    assert model.machines_[0].classes_.tolist() == [0, 1]  # nothing is below the lowest rank
-    assert model.machines_[1].classes_.tolist() == [-1, 0, 1]
+    assert model.present_.tolist() == [0, 1, 2, 3]
+    for k in range(4):
+        groups = np.sign(train_y - k)
+        machine = SVORIM(C=3, gamma=0.4).fit(train_X, groups)
+        thresholds = model.thresholds_[k]
+        # nothing is below the lowest rank, and nothing above the highest one
+        assert np.isnan(thresholds).tolist() == [k == 0, k == 3]
+        np.testing.assert_allclose(
+            thresholds[~np.isnan(thresholds)], machine.thresholds_, atol=2e-3
+        )
+        scores = model.kernel_(NEW, train_X) @ model.dual_coef_[:, k]
+        np.testing.assert_allclose(scores, machine.predict_latent(NEW), atol=5e-3)
     assert np.abs(model.predict(NEW) - TRUTH).mean() < 0.4
     two = OPBE(C=3, gamma=0.4).fit(train_X, train_y > 1)
     plain = SVC(C=3, gamma=0.4, tol=1e-5).fit(train_X, train_y > 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import naive_boosting
@@ -36,10 +36,10 @@ def call_line_search(s, u, g, value, sorting):
 
 
 def order_of(values):
-    own, *workspace = sorting_workspace(values.size)
-    own[:] = values
-    call_ascending(*workspace)
-    return workspace[-1]
+    workspace = sorting_workspace(values.size)
+    workspace.values[:] = values
+    call_ascending(*workspace[1:6])
+    return workspace.order
 
 
 def line_search(s, u, g, value):
@@ -75,6 +75,27 @@ def test_line_search_finds_the_best_point_of_the_line(seed, ties):
     assert value == pytest.approx(naive_boosting.best_on_line(s, u, g), abs=1e-9)
     if a != 0.0:
         assert g @ np.where(s + a * u >= 0, 1.0, -1.0) == pytest.approx(value, abs=1e-9)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["normal", "ties", "far", "some"]))
+@settings(max_examples=40)
+def test_buckets_find_the_best_point_of_a_line_with_many_samples(seed, kind):
+    rng = np.random.default_rng(seed)
+    s, u, g = rng.normal(size=(3, 700))
+    if kind == "ties":
+        s, u = np.round(3.0 * s), np.round(u)
+    elif kind == "far":  # all breakpoints are in a few buckets
+        s += 1e4
+    elif kind == "some":
+        u[::3], s[::5] = 0.0, 0.0
+        s[1], u[1] = 1e300, 1e-300
+    a, value = line_search(s, u, g, np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert value == pytest.approx(naive_boosting.best_on_line(s, u, g), abs=1e-8)
+    assert g @ np.where(s + a * u >= 0, 1.0, -1.0) == pytest.approx(value, abs=1e-8)
+    everything_sorted = sorting_workspace(700)._replace(buckets=sorting_workspace(1).buckets)
+    assert call_line_search(s, u, g, np.inf, everything_sorted) == pytest.approx((a, value))
+    assert line_search(s, u, g, value - 1e-3) == (0.0, value - 1e-3)
 
 
 def test_line_search_stays_where_nothing_is_gained():

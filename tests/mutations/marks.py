@@ -1,0 +1,103 @@
+"""Marks in memory that show which blocks of statements of a copy of the package have run.
+
+Every block of a function begins with a mark once Python has compiled it; source files stay as they
+are. The memory is a file, shared with all processes that are started with the copy. Loops that
+numba compiles have no marks.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib.machinery
+import json
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+__all__ = ["BLOCKS", "FOLDER", "MARKS", "blocks_of", "is_compiled", "mark_blocks", "prepare"]
+
+MARKS = "__blocks_that_ran__"
+BLOCKS = "blocks.json"  # the first number of each file
+FOLDER = "ORDREC_TRACES"  # the environment names the folder to other processes
+STARTING = "sitecustomize.py"  # which Python runs at its start
+
+
+def is_compiled(function: ast.AST) -> bool:
+    """Whether numba compiles a function."""
+    decorators = getattr(function, "decorator_list", [])
+    names = {
+        node.id for each in decorators for node in ast.walk(each) if isinstance(node, ast.Name)
+    }
+    return bool(names & {"compiled", "compiled_with", "inner", "inlined_with", "intrinsic"})
+
+
+def blocks_of(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements below functions that are not compiled, in the order of the file."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not is_compiled(node):
+                yield from _within(node)
+        else:
+            yield from blocks_of(node)
+
+
+def _within(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for _, value in ast.iter_fields(node):
+        children = value if isinstance(value, list) else [value]
+        if children and isinstance(children[0], ast.stmt):
+            yield children
+        for child in children:
+            if isinstance(child, ast.AST) and not is_compiled(child):
+                yield from _within(child)
+
+
+def prepare(folder: Path) -> None:
+    """Number the blocks of a copy, and let every Python that is started with it mark them."""
+    firsts, n_blocks = {}, 0
+    for path in sorted((folder / "ordrec").rglob("*.py")):
+        firsts[str(path)] = n_blocks
+        n_blocks += sum(1 for _ in blocks_of(ast.parse(path.read_text())))
+    (folder / BLOCKS).write_text(json.dumps(firsts))
+    (folder / "marks").write_bytes(bytes(max(n_blocks, 1)))
+    (folder / STARTING).write_text(
+        f"import sys\nsys.path.append({str(Path(__file__).parent.parent)!r})\n"
+        "from mutations.marks import mark_blocks\nmark_blocks()\n"
+    )
+
+
+def mark_blocks() -> None:
+    """From now on, mark what runs, if the environment names a folder."""
+    if FOLDER not in os.environ:
+        return
+    folder = Path(os.environ[FOLDER])
+    with (folder / "marks").open("r+b") as file:
+        setattr(builtins, MARKS, mmap.mmap(file.fileno(), 0))
+    firsts = json.loads((folder / BLOCKS).read_text())
+    plain = importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(loader: Any, name: str) -> CodeType | None:
+        path = loader.get_filename(name)
+        return _marking(path, firsts[path]) if path in firsts else plain(loader, name)
+
+    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+
+
+def _marking(path: str, first: int) -> CodeType:
+    """The code of a file with a mark at the start of every block."""
+    tree = ast.parse(Path(path).read_text())
+    # all blocks are found before any of them is changed
+    for number, block in enumerate(list(blocks_of(tree)), first):
+        mark = ast.parse(f"{MARKS}[{number}] = 1").body[0]
+        start = next((place for place, each in enumerate(block) if not _is_text(each)), len(block))
+        for node in ast.walk(mark):
+            ast.copy_location(node, block[0])
+        block.insert(start, mark)
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
