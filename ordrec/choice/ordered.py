@@ -20,7 +20,7 @@ the fixed ones, and deeper lists are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -197,7 +197,9 @@ class OrderedChoice(ListsNewItems):
         else:
             self.chosen_ = Chosen.among(trial.qualities())
             name = self.chosen_.name
-            self.weights_ = trial.logit(LOGITS[name]) if name in LOGITS else SUMS.get(name, {})
+            self.weights_ = SUMS.get(name, {})
+            if name in LOGITS:
+                self.weights_ = trial.logit(LOGITS[name], start=trial.logits[name])
             report(0.7, 1.0, "calibration", span=0.0)
             self.calibration_ = self._calibrated(rows, trial, rng)
         self.mixture_.calibration_ = self.calibration_
@@ -415,6 +417,7 @@ class _Trial:
         self.allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
         gains = rank_gains(n_ranks)[ranks_of_interest(self.held.data, n_ranks) - 1]
         self.targets = self._targets(gains if graded else np.ones(self.held.nnz))
+        self.logits: dict[str, dict[str, float]] = {}  # fitted to half of the users
 
     def _targets(self, gains: np.ndarray) -> sparse.csr_array:
         """The shares of what was set aside, without items that cannot be listed."""
@@ -438,20 +441,30 @@ class _Trial:
         halves = np.arange(self.held.shape[0]) % 2 == 0
         for name, features in LOGITS.items():
             scores = np.empty(self.allowed.shape, dtype=np.float32)
+            fitted: dict[str, float] = {}
             for half in (halves, ~halves):  # each by weights that are fitted to the other
-                scores[half] = self._summed(self.logit(features, ~half))[half]
+                fitted = self.logit(features, ~half, fitted)
+                scores[half] = self._summed(fitted)[half]
+            self.logits[name] = fitted
             found[name] = self._quality(scores)
         if self.graded:
             return found
         return {name: found[name] for name in NEXT_ORDER}
 
-    def logit(self, names: Sequence[str], users: np.ndarray | None = None) -> dict[str, float]:
-        """Return the weights of some features by the conditional logit, fitted to some users."""
+    def logit(
+        self, names: Sequence[str], users: np.ndarray | None = None,
+        start: Mapping[str, float] | None = None,
+    ) -> dict[str, float]:  # fmt: skip
+        """Return the weights of some features by the conditional logit, fitted to some users.
+
+        Weights that are fitted to others are a near start.
+        """
         which = np.flatnonzero(np.ones(len(self.allowed), np.bool_) if users is None else users)
         columns = np.array([self.names.index(name) for name in names])
         weights = fitted_weights(
-            self.block[np.ix_(which, columns)], self.allowed[which], self.targets[which]
-        )
+            self.block[np.ix_(which, columns)], self.allowed[which], self.targets[which],
+            np.array([start[name] for name in names]) if start else None,
+        )  # fmt: skip
         return dict(zip(names, weights.tolist(), strict=True))
 
     def lists(self, weights: dict[str, float]) -> ListedScores:
