@@ -647,6 +647,25 @@ def counted_picks(
     return rows[place], np.add.reduceat(counts[order], first)[place]
 
 
+def first_times(
+    users: np.ndarray, items: np.ndarray, times: np.ndarray, rows: np.ndarray, n_items: int
+) -> np.ndarray:
+    """Return the first known time of the pair in each of these rows, 0 where none is known.
+
+    Examples
+    --------
+    >>> users, items = np.array([0, 0, 1, 0]), np.array([3, 2, 3, 3])
+    >>> first_times(users, items, np.array([7, 0, 4, 9]), np.array([1, 2, 3]), 4)
+    array([0, 4, 7])
+    """
+    unknown = np.iinfo(np.int64).max
+    distinct, pair = np.unique(users.astype(np.int64) * n_items + items, return_inverse=True)
+    first = np.full(distinct.size, unknown)
+    np.minimum.at(first, pair, np.where(times > 0, times, unknown))
+    found = first[pair[rows]]
+    return np.where(found < unknown, found, 0)
+
+
 def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
     """Whether no key in 0..n_possible-1 occurs twice."""
     if (key[1:] > key[:-1]).all():  # files are often sorted

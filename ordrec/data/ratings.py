@@ -24,6 +24,7 @@ from ordrec.data.columns import (
     counted_picks,
     encode_ids,
     find_columns,
+    first_times,
     means_no_rating,
     on_scale,
     order_of,
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["Duplicates", "Ratings", "Scale", "as_ratings", "core_rows"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-          "user_table", "item_table", "name", "binned_values", "weights", "events")  # fmt: skip
+          "user_table", "item_table", "name", "binned_values", "weights", "events",
+          "first_timestamps")  # fmt: skip
 
 
 class Ratings:
@@ -76,6 +78,8 @@ class Ratings:
         Without ratings, all levels are 1, and values are the numbers of picks.
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown. Of several picks of an item, the time of the last.
+    first_timestamps : ndarray of int64 or None
+        Without ratings: the time of the first of several picks.
     weights : ndarray of float64 or None
         How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
         other models warn that for them every rating counts as 1.
@@ -120,12 +124,16 @@ class Ratings:
         binned_values: np.ndarray | None = None,
         weights: np.ndarray | None = None,
         events: Events | None = None,
+        first_timestamps: np.ndarray | None = None,
     ):
         self.users = _frozen(users, np.int32)
         self.items = _frozen(items, np.int32)
         self.levels = _frozen(levels, np.int16)
         self.binned_values = None if binned_values is None else _frozen(binned_values, np.float64)
         self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.first_timestamps = (
+            None if first_timestamps is None else _frozen(first_timestamps, np.int64)
+        )
         self.weights = None if weights is None else _frozen(weights, np.float64)
         self.events = events
         self.scale = scale
@@ -347,6 +355,7 @@ class Ratings:
         if columns.n_picks is not None:
             counts = as_counts(single_column(table, columns.n_picks), columns.n_picks)
         rows, counts = counted_picks(users, items, counts, times, len(item_ids))
+        first = None if times is None else first_times(users, items, times, rows, len(item_ids))
         if folds and rows.size < users.size:
             raise DataError("repeated picks cannot be counted across published folds")
         return cls(
@@ -362,6 +371,7 @@ class Ratings:
             folds=folds,
             name=name,
             binned_values=counts,
+            first_timestamps=first,
         )
 
     @staticmethod
@@ -438,7 +448,8 @@ class Ratings:
     def to_frame(self) -> pd.DataFrame:
         """Return a frame with original ids: user, item, rating, and timestamp and weight if any.
 
-        Without ratings, ``count`` takes the place of ``rating``.
+        Without ratings, ``count`` takes the place of ``rating``, and ``first`` is the time of the
+        first pick where ``timestamp`` is that of the last.
         """
         columns: dict[str, Any] = {
             "user": self.user_ids.take(self.users),
@@ -451,6 +462,8 @@ class Ratings:
             columns["count"] = self.values.astype(np.int64) if whole else self.values
         if self.timestamps is not None:
             columns["timestamp"] = self.timestamps
+        if self.first_timestamps is not None:
+            columns["first"] = self.first_timestamps
         if self.weights is not None:
             columns["weight"] = self.weights
         return pd.DataFrame(columns)
@@ -478,7 +491,8 @@ class Ratings:
     def select(self, rows: np.ndarray) -> Ratings:
         """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
         rows = np.asarray(rows)
-        columns = ("users", "items", "levels", "timestamps", "binned_values", "weights")
+        columns = ("users", "items", "levels", "timestamps", "binned_values", "weights",
+                   "first_timestamps")  # fmt: skip
         whole = {key: self.__dict__[key] for key in columns if self.__dict__[key] is not None}
         return self._replaced(
             **{key: column[rows] for key, column in whole.items()},
@@ -523,7 +537,7 @@ class Ratings:
     def without_timestamps(self) -> Ratings:
         """Return the same ratings, and events, without their times."""
         events = None if self.events is None else replace(self.events, timestamps=None)
-        return self._replaced(timestamps=None, events=events)
+        return self._replaced(timestamps=None, first_timestamps=None, events=events)
 
     def without_weights(self) -> Ratings:
         """Return the same ratings, all of which count alike."""

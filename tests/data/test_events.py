@@ -125,6 +125,17 @@ def test_a_kind_that_may_be_misspelt_is_said() -> None:
         RATINGS.with_events(events.replace("veiw", "cart"))
 
 
+def test_repeated_picks_keep_their_first_and_their_last_time() -> None:
+    picks = Ratings.from_frame(EVENTS.drop(columns="kind"), rating=None)
+    found = picks.to_frame()
+    assert found["first"].tolist() == [5, 3, 8, 2]
+    assert found["timestamp"].tolist() == [5, 7, 9, 2]
+    assert picks.select([1, 3]).first_timestamps.tolist() == [3, 2]
+    assert joined_ratings([picks.select([1]), picks.select([3])]).to_frame()["first"].size == 2
+    assert "first" not in picks.without_timestamps().to_frame()
+    assert "first" not in RATINGS.to_frame()
+
+
 # ---- zeros that are no ratings ------------------------------------------------------------
 
 

@@ -222,7 +222,7 @@ def joined_ratings(parts: Sequence[Ratings]) -> Ratings:
     scale = first.scale
     if any(part.scale != scale for part in parts[1:]) and (scale.levels_of(values) < 0).any():
         scale = scale_for(values, None, "rating")
-    for name in ("timestamps", "weights"):
+    for name in ("timestamps", "weights", "first_timestamps"):
         known = [getattr(part, name) for part in parts if part.n_ratings]
         columns[name] = None if any(each is None for each in known) else np.concatenate(known)
     joined = Ratings(
