@@ -11,7 +11,7 @@ import bisect
 import builtins
 import json
 import resource
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -87,10 +87,14 @@ def forget(folder: Path, tests: set[str]) -> None:
 
 
 class Traces:
-    """What was recorded in a folder, for the files of a package."""
+    """What was recorded in a folder, for the files of a package.
 
-    def __init__(self, folder: Path, package: Path):
-        self.package = package
+    Of files that have changed since, the blocks are unknown: tests that ran through any of them are
+    those of every line.
+    """
+
+    def __init__(self, folder: Path, package: Path, stale: Collection[str] = ()):
+        self.package, self.stale = package, stale
         self.seconds: dict[str, float] = {}
         self._tests: dict[str, list[list[str]]] = {}  # of each file, the tests of each block
         for line in (folder / TRACES).read_text().splitlines():
@@ -104,6 +108,8 @@ class Traces:
 
     def through(self, file: str, line: int) -> set[str]:
         """The tests that run through a line, or call the loop that it is in."""
+        if file in self.stale:
+            return {test for tests in self._tests.get(file, []) for test in tests}
         tree = _tree(self.package / file)
         for function in _loops(tree):
             if function.lineno <= line <= (function.end_lineno or line):

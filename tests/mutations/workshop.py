@@ -40,7 +40,10 @@ COMPILING = 120.0  # to compile a loop again; with it, the tests may take
 SLOWER = 4.0  # times longer than without a mutant: one that makes them run longer is noticed
 RECORDING = 9000.0  # of a folder of tests
 CROWD = 10  # how many times longer that may take on a crowded machine, or where a test only waits
-NOT_NEAR = ("mutations", "peers", "pipelines", "test_boundscheck.py")  # test other things
+NOT_NEAR = (  # test other things, or draw at random
+    "fuzz", "mutations", "peers", "pipelines", "test_architecture.py", "test_boundscheck.py",
+    "test_docs.py", "test_parameter_names.py",
+)  # fmt: skip
 PASSED, FAILED, NOTHING = 0, 1, 5  # exit codes of pytest; others mean that the tests did not run
 LATE = -1
 IMPORTED_ONCE = (
@@ -111,19 +114,21 @@ class Workshop:
         """Run all tests that are new or have changed, and note which lines they run through."""
         prepare(self.folder)
         noted = self.folder / "recorded.json"
-        known = json.loads(noted.read_text()) if noted.exists() else {}
+        known = json.loads(noted.read_text()) if noted.exists() else {"tests": {}, "sources": {}}
+        sources = _digests(ROOT / "ordrec", "*.py")
         due: dict[str, dict[str, str]] = {}
-        for path in sorted(TESTS.rglob("test_*.py")):
-            test, content = str(path.relative_to(TESTS)), path.read_bytes()
-            digest = hashlib.sha256(content).hexdigest()
-            if known.get(test) != digest and Path(test).parts[0] not in NOT_NEAR:
+        for test, digest in _digests(TESTS, "test_*.py").items():
+            if known["tests"].get(test) != digest and Path(test).parts[0] not in NOT_NEAR:
                 due.setdefault(Path(test).parts[0], {})[test] = digest
         for folder, tests in due.items():
             print(f"recording the tests of {folder}", flush=True)
             forget(self.folder, set(tests))
             self._run(list(tests), str(self.folder / "compiled"), RECORDING, recorded=True)
-            noted.write_text(json.dumps(known := known | tests))
-        self.traces = Traces(self.folder, ROOT / "ordrec")
+            known["tests"] |= tests
+            known["sources"] = sources | known["sources"]
+            noted.write_text(json.dumps(known))
+        stale = {file for file, digest in sources.items() if known["sources"].get(file) != digest}
+        self.traces = Traces(self.folder, ROOT / "ordrec", stale)
 
     def noticed(self, file: str, mutant: Mutant) -> bool:
         """Whether a test near the file fails once the mutant is in it, and passes without it."""
@@ -267,6 +272,14 @@ class _Failures:
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.names.append(report.nodeid.removeprefix("tests/"))
+
+
+def _digests(folder: Path, pattern: str) -> dict[str, str]:
+    """Digests of the files below a folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob(pattern))
+    }
 
 
 def _copy_compiled(source: Path, target: Path, changed: set[str]) -> None:
