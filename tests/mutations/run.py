@@ -5,7 +5,7 @@
 
 First all tests are run once, which notes through which lines each of them runs, and how long that
 takes (`mutations.traces`); a folder that is kept is brought up to date. A mutant is noticed if a
-test that runs through its line fails and passes without it. Of these tests twenty seconds are run:
+test that runs through its line fails and passes without it. Of these tests twelve seconds are run:
 the cheapest of the module's folder, then the cheapest of the others. The table has a row per
 package; below it stand the mutants that nothing noticed. ``equivalent.toml`` lists mutants that
 change nothing anybody could observe, with the reason; they are not drawn. With ``--out`` every

@@ -110,11 +110,11 @@ class Traces:
         """The tests that run through a line, or call the loop that it is in."""
         if file in self.stale:
             return {test for tests in self._tests.get(file, []) for test in tests}
-        tree = _tree(self.package / file)
-        for function in _loops(tree):
-            if function.lineno <= line <= (function.end_lineno or line):
-                return self._calling(file, function.name, set())
-        spans = [(block[0].lineno, block[-1].end_lineno or 0) for block in blocks_of(tree)]
+        loop = self.loop_at(file, line)
+        if loop is not None:
+            return self._calling(file, loop, set())
+        blocks = blocks_of(_tree(self.package / file))
+        spans = [(block[0].lineno, block[-1].end_lineno or 0) for block in blocks]
         around = [
             (stop - start, number)
             for number, (start, stop) in enumerate(spans)
@@ -124,6 +124,13 @@ class Traces:
             return set()
         block, tests = min(around)[1], self._tests.get(file, [])
         return set(tests[block]) if block < len(tests) else set()
+
+    def loop_at(self, file: str, line: int) -> str | None:
+        """The name of the compiled loop that a line belongs to, if it does."""
+        for function in _loops(_tree(self.package / file)):
+            if function.lineno <= line <= (function.end_lineno or line):
+                return function.name
+        return None
 
     def _calling(self, file: str, name: str, seen: set[tuple[str, str]]) -> set[str]:
         """The tests that run through lines that name a compiled loop."""
