@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpstrf
 
 from ordrec.errors import DataError
 
-__all__ = ["Woodbury", "coordinates", "expansion", "random_pivots"]
+__all__ = ["Woodbury", "coordinates", "expansion", "random_pivots", "weighted_gram"]
 
 CACHED_ENTRIES = 2**16  # entries of Z that stay in the cache between two uses
 
@@ -99,6 +99,17 @@ def random_pivots(
     return np.array(pivots, dtype=np.int64)
 
 
+def weighted_gram(Z: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Z' W Z for a diagonal W that is not negative, in one pass over Z."""
+    root, gram = np.sqrt(weight), np.zeros((Z.shape[1], Z.shape[1]))
+    # rows that stay in the cache, but not so few that adding them up takes longer than they do
+    step = max(1, CACHED_ENTRIES // max(1, Z.shape[1]), Z.shape[1])
+    for first in range(0, Z.shape[0], step):
+        scaled = Z[first : first + step] * root[first : first + step, None]
+        gram += scaled.T @ scaled
+    return gram
+
+
 class Woodbury:
     """Systems with Z Z' + W^-1, W diagonal with entries that may be zero, (L4).
 
@@ -124,13 +135,7 @@ class Woodbury:
     def __init__(self, Z: np.ndarray, weight: float | np.ndarray):
         self.Z = Z
         self.weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), Z.shape[:1])
-        root = np.sqrt(self.weight)
-        C = np.eye(Z.shape[1])
-        # rows that stay in the cache, but not so few that adding to C takes longer than they do
-        step = max(1, CACHED_ENTRIES // max(1, Z.shape[1]), Z.shape[1])
-        for first in range(0, Z.shape[0], step):
-            scaled = Z[first : first + step] * root[first : first + step, None]
-            C += scaled.T @ scaled
+        C = np.eye(Z.shape[1]) + weighted_gram(Z, self.weight)
         self.C = cho_factor(C, lower=True, overwrite_a=True, check_finite=False)[0]
 
     def solve_inner(self, U: np.ndarray) -> np.ndarray:

@@ -14,9 +14,13 @@ Equations here
     x_a u_a = m,  (C_a - x_a) v_a = m,  m -> 0                                          (P2)
     g_a = 1 / (u_a / x_a + v_a / (C_a - x_a)),  q_i = sum_a g_a                         (P3)
     h_a = t^u_a / x_a - t^v_a / (C_a - x_a) - residual_a,  pull_i = sum_a s_a g_a h_a   (P4)
-    (K + diag(1/q)) drho = pull / q - db,  e' drho = -e' rho                            (P5)
-    dx_a = g_a (h_a - s_a (df_i + db)),  df_i + db = (pull_i - drho_i) / q_i            (P6)
+    drho = pull - q (G dw + db),  dw = G' drho,  e' drho = -e' rho,  df = G dw:
+    (H' diag(q) H + diag(1, ..., 1, 0)) (dw, db) = H' pull + (0, ..., 0, e' rho)        (P5)
+    dx_a = g_a (h_a - s_a (df_i + db))                                                  (P6)
     du_a = (t^u_a - u_a dx_a) / x_a,  dv_a = (t^v_a + v_a dx_a) / (C_a - x_a)           (P7)
+
+H is G with a column of ones. The system is that of the planes, not of the multipliers: there q may
+span all orders of magnitude, as it does where costs times kernel are large, and no digits are lost.
 
 t^u and t^v are what the products (P2) must change by: Mehrotra's predictor and corrector.
 """
@@ -26,8 +30,9 @@ from __future__ import annotations
 from concurrent.futures import Executor
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from ordrec.linalg.low_rank import Woodbury
+from ordrec.linalg.low_rank import weighted_gram
 from ordrec.ordinal.gram.matrix import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, primal_objective
 
@@ -70,6 +75,7 @@ class _Rank:
 
     def __init__(self, gram: FactoredGram, planes: Planes):
         self.gram, self.planes = gram, planes
+        self.H = np.column_stack([gram.values, np.ones(gram.n)])
         side, lower, upper = planes.side[:, 0], planes.lower[:, 0], planes.upper[:, 0]
         self.own = np.flatnonzero(side == 0)
         self.sign = np.concatenate([np.where(side < 0, -1.0, 1.0), -np.ones(self.own.size)])
@@ -95,8 +101,11 @@ class _Rank:
         return total
 
     def multipliers(self) -> np.ndarray:
-        """rho, with an arm at the bound that is closer than its slack is to zero."""
-        x = np.where(self.x < self.u * self.cap, 0.0, self.x)
+        """rho, with an arm at the bound that is closer than its slack is to zero.
+
+        Where costs times kernel are large, all multipliers are far below the caps.
+        """
+        x = np.where(self.x < self.u * np.minimum(self.cap, self.x.max()), 0.0, self.x)
         x = np.where(self.cap - self.x < self.v * self.cap, self.cap, x)
         return self._sum(self.sign * x)
 
@@ -120,22 +129,24 @@ class _Rank:
         residual = self.sign * (self._at(f) + self.b) + self.cost - self.u + self.v  # (P1)
         g = 1.0 / (self.u / self.x + self.v / slack)  # (P3)
         q = self._sum(g)
+        A = weighted_gram(self.H, q)
+        A[np.diag_indices(A.shape[0] - 1)] += 1.0
+        unit = 1.0 / np.sqrt(np.diagonal(A))
         try:
-            system = Woodbury(self.gram.values, q)
-        except np.linalg.LinAlgError:
+            factor = cho_factor(unit[:, None] * A * unit, lower=True)
+        except (np.linalg.LinAlgError, ValueError):
             self.finished = True  # q spans too many orders of magnitude: rounding leads no further
             return
-        unit = q - system.explained(q)  # M^-1 e
 
         def direction(t_u: np.ndarray, t_v: np.ndarray) -> tuple[np.ndarray, ...]:
             h = t_u / self.x - t_v / slack - residual  # (P4)
             pull = self._sum(self.sign * g * h)
-            solved = pull - system.explained(pull)
-            db = (solved.sum() + rho.sum()) / unit.sum()
-            drho = solved - db * unit  # (P5)
-            dx = g * (h - self.sign * self._at((pull - drho) / q))  # (P6)
+            right = self.H.T @ pull
+            right[-1] += rho.sum()
+            plane = unit * cho_solve(factor, unit * right, check_finite=False)  # (P5)
+            dx = g * (h - self.sign * self._at(self.H @ plane))  # (P6)
             du, dv = (t_u - self.u * dx) / self.x, (t_v + self.v * dx) / slack  # (P7)
-            return dx, du, dv, db
+            return dx, du, dv, plane[-1]
 
         low, high = self.x * self.u, slack * self.v  # (P2)
         m = (low.sum() + high.sum()) / (2 * low.size)

@@ -312,3 +312,16 @@ def test_where_costs_are_small_the_default_tolerance_is_good_for_four_digits(see
     y = np.digitize(score, np.quantile(score, np.arange(1, n_ranks) / n_ranks))
     usual, exact = (NPSVOR(gamma=0.5, tol=tol).fit(X, y) for tol in (1e-3, 1e-9))
     assert usual.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+
+
+@pytest.mark.parametrize("costs", [(1e-2, 1e4), (1e4, 1e-3), (1e2, 1e2), (1.0, 1e2)])
+@pytest.mark.parametrize("scale", [300.0, 1000.0])
+def test_large_features_converge_for_a_linear_kernel(scale, costs):
+    """Costs times kernel of up to 1e11, where all multipliers are far below the caps."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 4))
+        y = np.digitize(X[:, 0] + 0.4 * rng.normal(size=60), [-0.5, 0.5])
+        model = NPSVOR(*costs, kernel="linear", scaling=None).fit(scale * X, y)
+        assert model.converged_
+        assert 0.0 <= model.dual_gap_ <= 1e-4 * model.objective_ * 1.01
