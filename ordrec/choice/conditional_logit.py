@@ -25,7 +25,10 @@ ENOUGH = 1e-3  # length of a step after which nothing changes
 
 
 def fitted_weights(
-    features: np.ndarray, allowed: np.ndarray, targets: sparse.csr_array
+    features: np.ndarray,
+    allowed: np.ndarray,
+    targets: sparse.csr_array,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the weights that maximise (1).
 
@@ -36,8 +39,10 @@ def fitted_weights(
         The items among which each user picks.
     targets : csr_array of shape (n_users, n_items)
         ``g``; each row sums to 1.
+    start : array of shape (n_features,), optional
+        Weights near the best ones, such as those for other users; zeros if omitted.
     """
-    w = np.zeros(features.shape[1])
+    w = np.zeros(features.shape[1]) if start is None else start
     value, gradient, hessian = log_likelihood(w, features, allowed, targets)
     for _ in range(MAX_ITER):
         step = np.linalg.solve(hessian, gradient)
@@ -67,10 +72,10 @@ def log_likelihood(
         top = score.max(initial=-np.inf, where=allowed[u])
         p = np.where(allowed[u], np.exp(np.minimum(score - top, 0.0)), 0.0)
         total = p.sum()
-        p /= total
+        shares = (p / total).astype(F.dtype)
         value += float(g @ (score[picked] - top)) - float(g.sum() * np.log(total))
-        expected = F @ p
+        expected = (F @ shares).astype(np.float64)
         gradient += F[:, picked] @ g - expected * g.sum()
-        weighted = F * p.astype(F.dtype)
+        weighted = F * shares
         hessian += (weighted @ F.T - np.outer(expected, expected)) * g.sum()
     return value, gradient, hessian

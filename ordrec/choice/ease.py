@@ -37,7 +37,7 @@ COPIES = 4  # square matrices held at the same time: both Grams, the inverse, th
 START = 200.0  # where the search for the ridge begins
 LEFT_OUT_USERS = 1000
 CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_items^3
-LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
+LARGEST_IN_DOUBLE = 500  # items; more are solved in single precision
 NEAREST_START = 100.0  # of the search for the ridge of regressions on few items
 PAIRS_SHARE = 0.4  # of max_memory, for the pairs that such regressions are made of
 

@@ -145,16 +145,25 @@ def _context(
 ) -> sparse.csr_array:
     """The weights of x, y and z in ``h``, one row per history; entries in column -1 are left out.
 
-    ``sizes`` are the numbers of entries of each row.
+    ``row`` is ascending, and ``sizes`` are the numbers of entries of each row.
     """
     near, far = (column >= 0) & (places < NEAR), (column >= 0) & (places < FAR)
-    long = LONG / np.sqrt(np.clip(sizes, 1, FAR))
-    weights = [*(np.exp(-places[near] / decay) for decay in DECAYS), long[row[far]]]
-    columns = [column[near], column[near] + n_items, column[far] + 2 * n_items]
-    places_in = np.concatenate([row[near], row[near], row[far]]), np.concatenate(columns)
-    return sparse.csr_array(
-        (np.concatenate(weights).astype(np.float32), places_in), shape=(sizes.size, 3 * n_items)
+    rows = row[near], row[far]
+    n_near, n_far = (np.bincount(own, minlength=sizes.size) for own in rows)
+    start = np.concatenate([[0], np.cumsum(2 * n_near + n_far)])
+    of_near, of_far = (
+        np.arange(own.size) - (np.cumsum(count) - count)[own]
+        for own, count in zip(rows, (n_near, n_far), strict=True)
     )
+    # where x, y and z stand: made in order, they need not be sorted
+    x, z = start[rows[0]] + of_near, start[rows[1]] + 2 * n_near[rows[1]] + of_far
+    y = x + n_near[rows[0]]
+    weights, columns = np.empty(start[-1], np.float32), np.empty(start[-1], np.int64)
+    for k, (at, decay) in enumerate(zip((x, y), DECAYS, strict=True)):
+        weights[at], columns[at] = np.exp(-places[near] / decay), column[near] + k * n_items
+    long = LONG / np.sqrt(np.clip(sizes, 1, FAR))
+    weights[z], columns[z] = long[rows[1]], column[far] + 2 * n_items
+    return sparse.csr_array((weights, columns, start), shape=(sizes.size, 3 * n_items))
 
 
 def _factors_of(lifts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -257,6 +257,12 @@ class Sweeps:
 
     def from_here(self, start: dict[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """Yield the state before each sweep that is left; call `done` with the one after it."""
+        self.resumed(start)
+        while self.number < self._n_sweeps:
+            yield self.state
+
+    def resumed(self, start: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the state after the last sweep that was done; ``start`` if none was."""
         self.state = start
         if self._place is not None:
             for number in range(self._n_sweeps, 0, -1):
@@ -264,8 +270,7 @@ class Sweeps:
                 if stored is not None:
                     self.number, self.state = number, stored[0]
                     break
-        while self.number < self._n_sweeps:
-            yield self.state
+        return self.state
 
     def done(self, state: dict[str, np.ndarray]) -> None:
         """Note the state after a sweep."""

@@ -104,7 +104,7 @@ def fit_scan(
     -------
     model
         It knows all items and no user: `recommend_scan`, `predict_scan` and ``fold_in`` bring
-        users in.
+        users in. ``fit_report_`` says what its stages took in this process.
 
     Examples
     --------
@@ -133,13 +133,14 @@ def fit_scan(
     with (
         _place_of(folder, fingerprint(*about)) as place,
         _connected(engine, n_jobs) as where,
-        showing("fit_scan", getattr(model, "verbose", None)),
+        showing("fit_scan", getattr(model, "verbose", None)) as stage,
         working_at(Workplace(place, where, n_jobs)),
     ):
         source = _Source(
             scan, user_table, item_table, held_out, place, rows, where, n_jobs, progress
         )
         source.fit(model)
+    (model.fit_report_,) = stage.found  # type: ignore[union-attr]
     return model
 
 

@@ -29,6 +29,7 @@ from ordrec.recommend import (
     fit_scan,
     recommend_scan,
 )
+from ordrec.storage.archive import load_arrays
 
 FACTORS = {"n_factors": 2, "max_iter": 3, "pattern": 0, "use_time": False}
 CHOICE = {
@@ -169,12 +170,15 @@ def test_a_stopped_fit_of_factors_goes_on(scan, tmp_path) -> None:
 
     with pytest.raises(Stop):
         fitted_copy(OrdinalFactors(**settings), scan, folder=tmp_path / "kept", progress=stop)
+    (state,) = (tmp_path / "kept").rglob("*.stage")
+    assert load_arrays(state)[0]["up.sweeps"].tolist() == [3]  # a file of arrays, and no pickle
     steps.clear()
     found = fitted_copy(
         OrdinalFactors(**settings), scan, folder=tmp_path / "kept",
         progress=lambda *step: steps.append(step[2]),
     )  # fmt: skip
     assert [text for text in steps if "sweep" in text] == ["sweep 4"]
+    assert found.fit_report_.name == "fit_scan"
     for own, theirs in zip(found.directions_, expected.directions_, strict=True):
         for one, other in zip(own.items.arrays, theirs.items.arrays, strict=True):
             np.testing.assert_array_equal(one, other)

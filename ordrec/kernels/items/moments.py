@@ -22,9 +22,9 @@ Who asks for what
 -----------------
 Everybody who needs moments gets them in one of three ways:
 
-* `pair_moments` sums those of all pairs, `common_moments` those of all pairs with a common owner.
-  Compiled loops read them with `gather_row`: the moments of one entry with a list of others.
-  `PairMoments.diagonal` has those of entries with themselves.
+* `pair_moments` sums those of all pairs, `common_moments` those of all pairs with a common owner,
+  or of all pairs if most have one. Compiled loops read them with `gather_row`: the moments of one
+  entry with a list of others. `PairMoments.diagonal` has those of entries with themselves.
 * `block_moments` sums those of some rows with some columns only, for the same readers.
 * `single_row` sums those of one entry with all others; `sum_row` does so inside compiled loops, and
   lists the entries that occur in the row.
@@ -35,7 +35,9 @@ at e (e + 1) / 2 + f; `ItemKernel` numbers its items by popularity, so that what
 lies together. Where only pairs with a common owner are stored, a `PairIndex` says which these are:
 a bit for each, in words of 64 columns, and how many pairs come before each word. A pair is found by
 counting bits, without a search in rows that have most of their words; a pair that is not there has
-no common owner, so that its sums are 0 and only its fixed products remain to be computed.
+no common owner, so that its sums are 0 and only its fixed products remain to be computed. To find
+a pair like this takes several times as long as to read it, so that all pairs are stored where the
+index would save less than half of them.
 """
 
 from __future__ import annotations
@@ -79,6 +81,7 @@ FEATURE_ROWS = 64  # of a fixed product, at a time
 CACHE_LINE = 64
 WORDS_AT_ONCE = 1 << 20  # of an index, while it is made
 COMPLETE = 3  # a row with more than one in so many of its words has all of them
+MOST = 0.5  # of all pairs; where more have a common owner, all are stored
 SAMPLED_ROWS = 128  # from which the number of pairs with a common owner is estimated
 ROWS_AT_ONCE = 8  # of these
 INDEX_BYTES = 20  # of a word: its number, its bits and its place
@@ -321,17 +324,17 @@ def common_moments(
     dtype: Any = np.float64,
     n_jobs: int = 1,
 ) -> PairMoments:
-    """Sum the moments of all pairs of entries that have a common owner.
+    """Sum the moments of all pairs of entries that have a common owner, or of all if most have.
 
     Parameters are as for `pair_moments`, with dense features.
 
     Examples
     --------
-    >>> owner, entry = np.array([0, 0, 1]), np.array([0, 1, 2])
-    >>> grouped = group_entries(owner, entry, np.array([[5.0, 4.0, 1.0]]), 2, 3)
+    >>> owner, entry = np.array([0, 0, 1, 2]), np.array([0, 1, 2, 3])
+    >>> grouped = group_entries(owner, entry, np.array([[5.0, 4.0, 1.0, 2.0]]), 3, 4)
     >>> pairs = common_moments(grouped)
-    >>> len(pairs.table)  # (0, 0), (1, 0), (1, 1) and (2, 2)
-    4
+    >>> len(pairs.table)  # (0, 0), (1, 0), (1, 1), (2, 2) and (3, 3)
+    5
     >>> pairs.row(0, 3)
     array([[ 1., 25.,  5.,  5.],
            [ 1., 20.,  5.,  4.],
@@ -340,6 +343,8 @@ def common_moments(
     n_entries, n_sources = ratings.n_entries, ratings.x.shape[0]
     n_sums = n_moments(n_sources, ratings.weight.size > 0)
     index = _common_pairs(ratings, n_jobs)
+    if index.place[-1] > MOST * n_pairs(n_entries):
+        return pair_moments(ratings, features, dtype=dtype, n_jobs=n_jobs)
     table = _aligned_zeros(int(index.place[-1]), n_sums + len(features), np.dtype(dtype))
 
     def sum_span(first: int, stop: int) -> None:
@@ -372,9 +377,9 @@ def expected_bytes(
 
     Examples
     --------
-    >>> owner, entry = np.array([0, 0, 1]), np.array([0, 1, 2])
-    >>> expected_bytes(owner, entry, 2, 3, n_sums=1)  # four pairs, three words
-    76.0
+    >>> owner, entry = np.array([0, 0, 1, 2]), np.array([0, 1, 2, 3])
+    >>> expected_bytes(owner, entry, 3, 4, n_sums=1)  # five pairs, four words
+    100.0
     """
     ones = np.ones(owner.size, np.float32)
     seen = sparse.csr_array((ones, (entry, owner)), shape=(n_entries, n_owners))
@@ -389,7 +394,7 @@ def expected_bytes(
         chosen = rated[np.searchsorted(so_far, at)]
         times = so_far[-1] / SAMPLED_ROWS / bound[chosen]
     idle = np.flatnonzero(bound == 0) // 64 + 1  # words up to the diagonal, which is stored
-    n_pairs, n_words = float(idle.size), float(np.where(idle < COMPLETE, idle, 1).sum())
+    n_common, n_words = float(idle.size), float(np.where(idle < COMPLETE, idle, 1).sum())
     by_owner = sparse.csr_array(seen.T)
     for first in range(0, chosen.size, ROWS_AT_ONCE):
         own = slice(first, first + ROWS_AT_ONCE)
@@ -398,8 +403,10 @@ def expected_bytes(
             others = found.indices[found.indptr[k] : found.indptr[k + 1]]
             words, most = np.unique(others[others <= e] // 64).size, int(e) // 64 + 1
             n_words += each * (most if COMPLETE * words > most else words)
-            n_pairs += each * (others.size + 1) / 2  # each pair once, and the diagonal
-    return float(4.0 * n_sums * n_pairs + INDEX_BYTES * n_words)
+            n_common += each * (others.size + 1) / 2  # each pair once, and the diagonal
+    if n_common > MOST * n_pairs(n_entries):
+        return 4.0 * n_sums * n_pairs(n_entries)
+    return float(4.0 * n_sums * n_common + INDEX_BYTES * n_words)
 
 
 def _common_pairs(ratings: GroupedEntries, n_jobs: int) -> PairIndex:

@@ -8,7 +8,7 @@ the users is learnt, the items are solved for and their prior is learnt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -264,6 +264,46 @@ class Fit:
         list(threads.map(solve, range(len(pieces))))
         for span, own in zip(spans, np.split(found, len(spans)), strict=True):
             self._item_covariances[span] = own.sum(axis=0)
+
+    # ---- what a stopped fit goes on from -----------------------------------------------------
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that sweeps change, as arrays; `take_up` reads it."""
+        items, users, own = self.items, self._user_prior, self._item_prior
+        arrays = {
+            "mean": items.mean, "moments": items.moments, "variances": items.variances,
+            "user.B": users.B, "user.S": users.S, "item.B": own.B, "item.S": own.S,
+            "losses": np.array(self.losses), "changes": np.array(self.changes),
+            "sweeps": np.array([self._n_sweeps]),
+        }  # fmt: skip
+        if self._before is not None:
+            arrays["before"] = self._before
+        for side, covariances in self._covariances.items():
+            for (first, last), covariance in covariances.items():
+                arrays[f"{side}.{first}.{last}"] = covariance
+        return arrays
+
+    def take_up(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from the state of a fit with the same margins."""
+        self.items = RowPosteriors(*(state[name] for name in ("mean", "moments", "variances")))
+        self._n_sweeps = self._n_visits = int(state["sweeps"][0])
+        learnt = self._n_sweeps > 1  # the first sweep learns no prior
+        self._user_prior, self._item_prior = (
+            replace(prior, B=state[f"{side}.B"], S=state[f"{side}.S"], is_learnt=learnt)
+            for side, prior in (("user", self._user_prior), ("item", self._item_prior))
+        )
+        self.losses, self.changes = state["losses"].tolist(), state["changes"].tolist()
+        self._before = state.get("before")
+        for side, covariances in self._covariances.items():
+            for span in (MANY, LITTLE):
+                name = f"{side}.{span[0]}.{span[1]}"
+                if name in state:
+                    covariances[span] = state[name]
+
+    @property
+    def _covariances(self) -> dict[str, dict[Span, np.ndarray]]:
+        return {"users": self._user_covariances, "items": self._item_covariances}
 
     # ---- convergence -----------------------------------------------------------------------
 

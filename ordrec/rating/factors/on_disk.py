@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -22,6 +21,7 @@ from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side.encoder import side_encoders
 from ordrec.lists.groups import item_groups
 from ordrec.lists.titles import item_titles
+from ordrec.models.workplace import Sweeps
 from ordrec.rating.factors.blocks import StoredBlock, write_blocks
 from ordrec.rating.factors.fit import (
     DIRECTIONS,
@@ -39,14 +39,13 @@ from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
 from ordrec.rating.factors.row_updates import LinearSystems
 from ordrec.rating.factors.rows import CompactRows, usual_sizes
 from ordrec.rating.factors.visits import UserSums, Visit, visit_block
-from ordrec.runtime.files import make_folder, replace_file
+from ordrec.runtime.files import make_folder
 from ordrec.runtime.parallel import Engine, loop_threads, run_all, worker_count
 from ordrec.runtime.progress import report
 
 __all__ = ["fit_factors"]
 
 LANES = 4  # groups of blocks that are visited side by side, whatever the number of workers
-STATE = "sweeps"  # the file with the state after the last sweep
 STEPS_BESIDE_SWEEPS = 4  # of the progress: ratings, pattern, the last items and users
 Progress = Callable[[int, int, str], None]
 
@@ -66,8 +65,8 @@ def fit_factors(
 ) -> OrdinalFactors:
     """Fit the factors to all ratings of a scan; see `ordrec.recommend.fit_scan`.
 
-    ``place`` is where blocks are kept. A state that an interrupted fit of the same model to the
-    same ratings left there is taken up.
+    ``place`` is where blocks are kept. A fit that was interrupted goes on after its last sweep, if
+    it is in the same `ordrec.models.workplace`.
     """
     model._check_parameters()
     if model.use_time is True:
@@ -85,22 +84,26 @@ def fit_factors(
         margins, n_factors = _prepare(model, scan, blocks, ids, user_table, item_table)
         steps.report(2, "pattern of who rated what")
         users = UsersOnDisk(blocks, margins.n_user_side, threads, engine, n_jobs)
-        state = place / STATE
-        first, fits = _state_of(state)
-        if not fits:
-            names = DIRECTIONS[: 1 + model.symmetric]
-            fits = [Fit(margins, n_factors, model.random_state, name) for name in names]
-            for fit in fits:
+        names = DIRECTIONS[: 1 + model.symmetric]
+        fits = [Fit(margins, n_factors, model.random_state, name) for name in names]
+        sweeps = Sweeps("factors", (), model.max_iter)
+        state = sweeps.resumed({})
+        for fit in fits:
+            if state:
+                own = f"{fit.name}."
+                fit.take_up(
+                    {name.removeprefix(own): state[name] for name in state if name.startswith(own)}
+                )
+            else:
                 users.start(fit)
-        for number in range(first, model.max_iter):
-            if all(fit.converged for fit in fits):
-                break
+        while sweeps.number < model.max_iter and not all(fit.converged for fit in fits):
             moving = [fit for fit in fits if not fit.converged]
             sweep(moving, users, threads)
-            with replace_file(state) as file:
-                file.write_bytes(pickle.dumps((number + 1, fits)))
+            sweeps.done(
+                {f"{fit.name}.{name}": own for fit in fits for name, own in fit.state.items()}
+            )
             users.remove_old(moving)
-            steps.report(3 + number, f"sweep {number + 1}")
+            steps.report(2 + sweeps.number, f"sweep {sweeps.number}")
         solve_items(fits, users, threads)
         steps.report(steps.total - 1, "items")
         model.directions_ = tuple(solve_users(fits, users))
@@ -108,18 +111,6 @@ def fit_factors(
         model._history, model.held_out_ = RatingHistory.empty(0), held_out
         steps.report(steps.total, "users")
     return model
-
-
-def _state_of(file: Path) -> tuple[int, list[Fit]]:
-    """How many sweeps an interrupted fit has done, and its fits; none without such a file.
-
-    The file is one of this program in a folder that the caller named for it, not one to be sent
-    around, and is written in one step: it is a pickle, unlike the files of models.
-    """
-    if not file.exists():
-        return 0, []
-    number, fits = pickle.loads(file.read_bytes())
-    return number, fits
 
 
 @dataclass(frozen=True)

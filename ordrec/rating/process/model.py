@@ -127,7 +127,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     side_kinds: Mapping[str, str] | None = None
     decision: Decision = "mean"
     learn: Literal["auto", "hold-out", "defaults"] = "auto"
-    max_iter: int = 5
+    max_iter: int = 4
     refit: bool = True
     n_jobs: int | None = None
     random_state: int = 0

@@ -215,12 +215,13 @@ def prepare(
     seed: int,
     n_jobs: int = 1,
 ) -> JointData:
-    """Compute the ingredients of the covariance; here, and only here, ratings are sorted by user.
+    """Compute the ingredients of the covariance; here, and only here, ratings are sorted.
 
+    They are in the order of users and, within a user, of items, as pair sums are read in order.
     One additional user and one additional item, without ratings, represent all unknown ones.
     """
     rng = np.random.default_rng(seed)
-    order = np.argsort(ratings.users, kind="stable")
+    order = np.lexsort((ratings.items, ratings.users))
     levels = ratings.levels[order].astype(np.int64)
     users = ratings.users[order].astype(np.int64)
     items = ratings.items[order].astype(np.int64)

@@ -21,7 +21,7 @@ from ordrec.rating.process.solve.owner_blocks import diagonal, diagonal_of_inver
 
 __all__ = ["Solved", "inverse_diagonal", "smoothed_diagonal", "solve"]
 
-TRUST_IN_PROBES = 0.04
+TRUST_IN_PROBE = 0.0133  # in each
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def inverse_diagonal(
 
 
 def smoothed_diagonal(
-    K: Covariance, noise: np.ndarray, probed: np.ndarray, inverse: BlockInverse
+    K: Covariance, noise: np.ndarray, probed: np.ndarray, n_probes: int, inverse: BlockInverse
 ) -> np.ndarray:
-    """The probed diagonal, shrunk to its regression on the blocks and the counts, (4).
+    """The diagonal by some probes, shrunk to its regression on the blocks and the counts, (4).
 
-    A few probes are off by a sixth; the blocks' own inverses, the variances and the counts
-    explain all but a twentieth.
+    Three probes are off by a sixth; the blocks' own inverses, the variances and the counts explain
+    all but a twentieth.
     """
     data, j = K.data, K.data.by_item
     of_users = diagonal(K.user_blocks)
@@ -108,7 +108,7 @@ def smoothed_diagonal(
     target = np.log(probed)
     fit = X @ np.linalg.lstsq(X, target, rcond=None)[0]
     fit += np.log(np.mean(probed / np.exp(fit)))
-    d = np.exp(fit + TRUST_IN_PROBES * (target - fit))  # (4)
+    d = np.exp(fit + n_probes * TRUST_IN_PROBE * (target - fit))  # (4)
     return np.clip(d, 1.0 / (K.diagonal + noise), 1.0 / noise)  # (3)
 
 

@@ -48,7 +48,7 @@ __all__ = [
 
 TOLERANCE = 3e-3
 MAX_STEPS = 500
-N_PROBES, PROBE_STEPS = 3, 15
+MOST_PROBES, PROBED, PROBE_STEPS = 3, 60_000, 15  # a probe asks all ratings; PROBED do
 NEWTON_STEPS = 3
 LEAST_CURVATURE = 0.05
 PROBIT_FOLDS = 4
@@ -236,13 +236,14 @@ def _solve(
         return Process.rounded(K, a, y - a / d, noise, 0, undated)  # (1)
     inverse = inverse or BlockInverse(K, noise)
     a, n_iter = _coefficients(K, right, noise, start, inverse)
-    rng = np.random.default_rng(seed)
+    rng, n_probes = np.random.default_rng(seed), min(-(-PROBED // y.size), MOST_PROBES)
     probed = inverse_diagonal(
-        K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS, inverse=inverse
+        K, noise, rng, n_probes=n_probes, n_steps=PROBE_STEPS, inverse=inverse
     )
-    d = smoothed_diagonal(K, noise, probed, inverse)
+    d = smoothed_diagonal(K, noise, probed, n_probes, inverse)
     del inverse  # before the blocks without times take its place
     if final:
+        plain.user_blocks = K.user_blocks  # which know no times
         K.release()
     if final and dated:
         undated, _ = _coefficients(plain, right, noise, a, BlockInverse(plain, noise))

@@ -8,6 +8,11 @@ weights and ``theta_0`` their start, L-BFGS minimises
 
 by the gradient (3) of `ordrec.rating.process.solve.posterior_mean`. The second term is weak: it
 decides only where the data do not.
+
+The first step of L-BFGS is the gradient itself, and the second one divides the difference of two
+gradients by it. Gradients are as exact as the solutions of two linear systems, so that the first
+step must be long: (1) is multiplied by a number that makes it 1. With (1) itself, whose gradient
+is far below 1, rounding decided where learning went.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ __all__ = ["Learned", "hold_out_objective", "learn_weights"]
 
 # the linear systems are solved to a tolerance, below which a line search finds nothing
 LEAST_GAIN, MOST_IN_VAIN = 2e-4, 2
+LEAST_SLOPE = 1e-9  # below which there is nothing to learn
 SD_OF_LOGS = 2.0  # standard deviation of the logarithms of the weights around their start
 
 
@@ -55,20 +61,20 @@ def learn_weights(
     objective = hold_out_objective(data, pairs, y, start, tol=tol, n_jobs=n_jobs)
     best: tuple[float, np.ndarray] = (np.inf, start.logs)
     errors: list[float] = []
-
-    in_vain = 0
+    in_vain, unit = 0, 0.0
 
     def value_and_gradient(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, in_vain
+        nonlocal best, in_vain, unit
         value, slope, rmse = objective(logs)
         errors.append(rmse)
+        unit = unit or 1.0 / max(float(np.linalg.norm(slope)), LEAST_SLOPE)
         report(len(errors), max_iter + 3, f"evaluation {len(errors)}")
         in_vain = 0 if value < best[0] * (1.0 - LEAST_GAIN) else in_vain + 1
         if value < best[0]:
             best = (value, logs.copy())
         if in_vain == MOST_IN_VAIN:
             raise StopIteration
-        return value, slope
+        return value * unit, slope * unit
 
     with progress(""), suppress(StopIteration):
         minimize(
