@@ -40,7 +40,7 @@ from ordrec.choice.trend import RatingTimes
 from ordrec.storage.arrays import round_to_half
 from ordrec.storage.schema import Array, Optional, Part
 
-__all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
+__all__ = ["FEATURES", "HALF_LIVES", "LAGS", "LearntOrder", "OrderedFeatures", "log_shares"]
 
 LAGS = {"lag_0": (0.0, 1.0), "lag_1": (1.0, 2.0), "lag_2": (2.0, 5.0), "lag_5": (5.0, 10.0)}
 HALF_LIVES = {"week": 7.0, "month": 30.0}
@@ -72,7 +72,8 @@ class LearntOrder:
     ----------
     cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
         Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
-        the earlier item. Rounded to half precision.
+        the earlier item. Rounded to half precision. No lifts where none of the features ``lag_...``
+        is used.
     rated : RatingTimes
     sequence : LogBilinear or None
         None where the feature of that name is not used.
@@ -80,13 +81,13 @@ class LearntOrder:
 
     stored: ClassVar = {
         "cosines": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
-        "lifts": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "lifts": Optional(Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16)),
         "rated": Part(RatingTimes),
         "sequence": Optional(Part(LogBilinear)),
     }
 
     cosines: np.ndarray
-    lifts: np.ndarray
+    lifts: np.ndarray | None
     rated: RatingTimes
     sequence: LogBilinear | None
 
@@ -126,7 +127,8 @@ class LearntOrder:
         cosines = directed_cosines(rows, items)
         for table in (cosines, lifts):  # to what the file holds, so that a stored model is the same
             round_to_half(table)
-        return cls(cosines, lifts, RatingTimes.of(rows), sequence)
+        used = any(name in names for name in LAGS)
+        return cls(cosines, lifts if used else None, RatingTimes.of(rows), sequence)
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ class OrderedFeatures:
         return log_shares(self._spread(recent, self.order.cosines))
 
     def _lag(self, low: float, high: float, rows: DatedRows) -> np.ndarray:
+        assert self.order.lifts is not None
         return self._spread(rows.between(low, high), self.order.lifts)
 
     def _trend(self, half_life: float, rows: DatedRows) -> np.ndarray:
