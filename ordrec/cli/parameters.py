@@ -44,6 +44,11 @@ OPTION_OF = {
     "kind": "--kind",
     "column": "--column",
     "overwrite": "--overwrite",
+    # recommend
+    "exclude": "--exclude",
+    "only": "--only",
+    "at_most": "--at-most",
+    "explore": "--explore",
     # tune
     "space": "--search",
     "metric": "--metric",
