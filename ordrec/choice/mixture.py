@@ -56,6 +56,7 @@ from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
+from ordrec.storage.arrays import as_in_half, round_to_half
 from ordrec.storage.schema import Member, Number, Optional, Part
 
 __all__ = ["ChoiceMixture"]
@@ -211,6 +212,16 @@ class ChoiceMixture(ListsNewItems):
         self.chosen_ = Chosen.only("mixture")
         if self.mix is None or self.cold is None:
             self._choose(history, times, rng)
+        self._round_weights()
+
+    def _round_weights(self) -> None:
+        """Round the weights of EASE to half precision, in which files then have them."""
+        weights: Any = self.ease_.weights_
+        if sparse.issparse(weights):
+            weights.data = as_in_half(weights.data)
+        else:
+            self.ease_.weights_ = np.require(weights, requirements="W")
+            round_to_half(self.ease_.weights_)
 
     def _check_parameters(self) -> None:
         if self.mix is not None and not 0 <= self.mix <= 1:

@@ -47,6 +47,7 @@ from ordrec.choice.order import DatedRows, tells_order
 from ordrec.choice.ordered_features import (
     FEATURES,
     HALF_LIVES,
+    LAGS,
     LearntOrder,
     OrderedFeatures,
 )
@@ -392,8 +393,11 @@ class OrderedChoice(ListsNewItems):
         """Check that what was learnt of the order fits the models."""
         if bool(self.weights_) != (self.order_ is not None):
             raise ModelFileError("its weights do not go with what it has learnt of the order")
+        asks = LAGS.keys() & self.weights_.keys()
+        if self.order_ is not None and asks and self.order_.lifts is None:
+            raise ModelFileError("its weights do not go with what it has learnt of the order")
         n_weighted = self.mixture_.ease_.block_items.size
-        if self.order_ is not None and len(self.order_.lifts) != n_weighted:
+        if self.order_ is not None and len(self.order_.cosines.table) != n_weighted:
             raise ModelFileError("its order is of other items than those with weights")
 
 
