@@ -42,6 +42,7 @@ from ordrec.choice.cold_start import (
     with_popularity,
 )
 from ordrec.choice.ease import EASE
+from ordrec.choice.events import is_event
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     INNER_USERS,
@@ -55,6 +56,7 @@ from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
+from ordrec.storage.arrays import as_in_half, round_to_half
 from ordrec.storage.schema import Member, Number, Optional, Part
 
 __all__ = ["ChoiceMixture"]
@@ -179,11 +181,13 @@ class ChoiceMixture(ListsNewItems):
             self.calibration_ = learnt_calibration(
                 self.inner_lists, lambda codes: self.listed_scores(codes, TOP), history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
+                events=self.event_entries,
             )  # fmt: skip
             return
         (split,) = inner_splits(
-            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True
-        )
+            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True,
+            events=is_event(history, self.event_entries),
+        )  # fmt: skip
         self.calibration_ = PickCalibration(self.horizon)
         if split.rows.size >= FEW_USERS:
             lists = self.inner_lists(split)
@@ -208,6 +212,16 @@ class ChoiceMixture(ListsNewItems):
         self.chosen_ = Chosen.only("mixture")
         if self.mix is None or self.cold is None:
             self._choose(history, times, rng)
+        self._round_weights()
+
+    def _round_weights(self) -> None:
+        """Round the weights of EASE to half precision, in which files then have them."""
+        weights: Any = self.ease_.weights_
+        if sparse.issparse(weights):
+            weights.data = as_in_half(weights.data)
+        else:
+            self.ease_.weights_ = np.require(weights, requirements="W")
+            round_to_half(self.ease_.weights_)
 
     def _check_parameters(self) -> None:
         if self.mix is not None and not 0 <= self.mix <= 1:
@@ -238,7 +252,7 @@ class ChoiceMixture(ListsNewItems):
         """Choose what is left open, by both models fitted without some of the users."""
         groups = groups_left_out(
             history, times, rng, self.part_models, mixed_scores,
-            n_ranks=self.scale_.n_ranks, least=FEW_USERS,
+            n_ranks=self.scale_.n_ranks, least=FEW_USERS, events=self.event_entries,
             several=history.nnz <= MANY and self.ease_.weighted_items_.size <= MANY_ITEMS,
         )  # fmt: skip
         if self.cold is None:

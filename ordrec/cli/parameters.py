@@ -23,6 +23,9 @@ OPTION_OF = {
     "scale": "--scale",
     "encoding": "--encoding",
     "missing": "--missing",
+    "no_rating": "--no-rating",
+    "events": "--events",
+    "events.kind": "--kind-col",
     "user_table": "--users",
     "item_table": "--items",
     "max_memory": "--max-memory",
@@ -44,6 +47,11 @@ OPTION_OF = {
     "kind": "--kind",
     "column": "--column",
     "overwrite": "--overwrite",
+    # recommend
+    "exclude": "--exclude",
+    "only": "--only",
+    "at_most": "--at-most",
+    "explore": "--explore",
     # tune
     "space": "--search",
     "metric": "--metric",

@@ -282,14 +282,14 @@ def test_the_simplest_within_a_standard_error_is_chosen() -> None:
 
 def test_ratings_set_aside_reach_no_feature(model) -> None:
     history, rng = model._history, np.random.default_rng
-    trial = model._inner_trial(history, 0.5, rng(1), FEATURES)
+    trial = model._inner_trial(DatedRows.of(history, model._times), 0.5, rng(1), FEATURES)
     changed = history.copy()
     row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
     given = set(zip(*trial.split.given.nonzero(), strict=True))
     aside = np.array([pair not in given for pair in zip(row, history.indices, strict=True)])
     assert 100 < aside.sum() < 200
     changed.data[aside] = 1.2 - changed.data[aside]
-    again = model._inner_trial(changed, 0.5, rng(1), FEATURES)
+    again = model._inner_trial(DatedRows.of(changed, model._times), 0.5, rng(1), FEATURES)
     assert np.array_equal(trial.block, again.block)
     assert not np.array_equal(trial.held.data, again.held.data)
 
