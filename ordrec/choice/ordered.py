@@ -362,10 +362,10 @@ class OrderedChoice(ListsNewItems):
         model = super().update(user, item, rating, timestamp)
         if self.order_ is None or model.order_ is None:
             return model
-        users = np.unique(codes_of(model.user_ids_, paired_lists(user, item, rating, None)[0]))
-        known = np.where(users < len(self.user_ids_), users, -1)
-        before = DatedRows.taken(self._history, self._times, known)
-        after = DatedRows.taken(model._history, model._times, users)
+        given = paired_lists(user, item, rating, None, self.scale_)[0]
+        users = np.unique(codes_of(model.user_ids_, given))
+        before = self._dated_rows(np.where(users < len(self.user_ids_), users, -1))
+        after = model._dated_rows(users)
         model.order_ = model.order_.changed(before, after, self.mixture_.ease_.block_items)
         return model
 
@@ -376,7 +376,7 @@ class OrderedChoice(ListsNewItems):
         """
         self._check_fitted()
         if timestamp is None:
-            users = paired_lists(user, item, rating, None)[0]
+            users = paired_lists(user, item, rating, None, self.scale_)[0]
             codes = codes_of(self.user_ids_, users)
             newest = DatedRows.taken(self._history, self._times, codes).newest
             timestamp = (np.nan_to_num(newest) + 1.0).astype(np.int64).tolist()

@@ -43,6 +43,17 @@ def test_a_recommender_lists_what_is_new_and_says_why(model: Recommender, tmp_pa
     assert not viewed & set(joined.recommend(800, n=50)["item"])
 
 
+def test_picks_with_times_and_views_take_in_further_picks() -> None:
+    ratings, views = rated_and_viewed(dated=True)
+    both = ratings.with_events(views).without_ratings()
+    fitted = Recommender(future="next", n_jobs=1).fit(both)
+    assert fitted.choice_.event_weights_["view"] > 0
+    first = fitted.recommend(3, n=1)["item"][0]
+    updated = fitted.update(3, first)
+    seen = set(views.loc[views["user"] == 3, "item"])
+    assert not ({first} | seen) & set(updated.recommend(3, n=30)["item"])
+
+
 def test_noise_changes_neither_lists_nor_ratings() -> None:
     plain, noisy = (
         Recommender(rating="factors", n_jobs=1).fit(each)
