@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
+from ordrec.choice.choosing import Chosen
 from ordrec.choice.cold_start import ListedHistories, cut_parts, with_popularity
 from ordrec.choice.ease import EASE
 from ordrec.choice.events import is_event
@@ -28,7 +29,7 @@ from ordrec.choice.inner_splits import (
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 
-__all__ = ["LeftOutUsers", "groups_left_out"]
+__all__ = ["LeftOutUsers", "groups_left_out", "last_better"]
 
 GROUP, ENOUGH = 500, 1000  # users of a group, and of all groups
 MOST_GROUPS = 5
@@ -157,3 +158,23 @@ def groups_left_out(
             )
         )
     return groups
+
+
+def last_better(
+    groups: Sequence[LeftOutUsers],
+    values: Sequence[float],
+    refitted: Callable[[LeftOutUsers, float], LeftOutUsers],
+    quality: Callable[[Sequence[LeftOutUsers]], np.ndarray],
+) -> tuple[float | None, Sequence[LeftOutUsers]]:
+    """Try values of a parameter while each is better than the one before, beyond chance.
+
+    Returns the last one that was, None if there is none, and the groups fitted with it.
+    """
+    best = None
+    for value in values:
+        tried = [refitted(group, value) for group in groups]
+        found = {"before": quality(groups), "after": quality(tried)}
+        if Chosen.among(found).name == "before":
+            break
+        best, groups = value, tried
+    return best, groups

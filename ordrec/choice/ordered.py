@@ -13,9 +13,11 @@ fitted as a conditional logit (`ordrec.choice.conditional_logit`):
 Candidates are compared on the kind of picks that the model is for: each user's last rating
 (``future="next"``), or, for the latest part of histories, their last half. (A latest fifth that is
 held out in training favours a short memory more than the future does; the last half does so less.)
-The simplest candidate is taken that is no worse than the best by more than a standard error. For
-the next pick, of which there is one per user, the weights that maximise its likelihood come before
-the fixed ones, and deeper lists are compared.
+Candidates are tried in a fixed order, and the first is taken that is no worse than the best by more
+than a standard error. For the next pick, of which there is one per user, the weights that maximise
+its likelihood come before the fixed ones, and deeper lists are compared. For the latest part, the
+long memory comes first, then the mixture: halves of histories say less for the order than the ends
+of whole ones do, so that it takes evidence against the order to leave it out.
 """
 
 from __future__ import annotations
@@ -83,6 +85,11 @@ NEXT_ORDER = (
     "mixture", "logit", "short memory", "long memory", "short memory with sequence",
     "long memory with sequence", "logit with trend", "short memory with trend",
     "long memory with trend",
+)  # fmt: skip
+LATEST_ORDER = (
+    "long memory", "mixture", "short memory", "long memory with sequence",
+    "short memory with sequence", "long memory with trend", "short memory with trend",
+    "logit", "logit with trend",
 )  # fmt: skip
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
@@ -378,7 +385,7 @@ class OrderedChoice(ListsNewItems):
         if timestamp is None:
             users = paired_lists(user, item, rating, None, self.scale_)[0]
             codes = codes_of(self.user_ids_, users)
-            newest = DatedRows.taken(self._history, self._times, codes).newest
+            newest = self._dated_rows(codes).newest
             timestamp = (np.nan_to_num(newest) + 1.0).astype(np.int64).tolist()
         return with_further_ratings(self._ratings_of, user, item, rating, timestamp, self.scale_)
 
@@ -477,9 +484,7 @@ class _Trial:
                 scores[half] = self._summed(fitted)[half]
             self.logits[name] = fitted
             found[name] = self._quality(scores)
-        if self.graded:
-            return found
-        return {name: found[name] for name in NEXT_ORDER}
+        return {name: found[name] for name in (LATEST_ORDER if self.graded else NEXT_ORDER)}
 
     def logit(
         self, names: Sequence[str], users: np.ndarray | None = None,

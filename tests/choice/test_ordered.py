@@ -14,6 +14,7 @@ from ordrec.choice.order import DatedRows
 from ordrec.choice.ordered_features import FEATURES, OrderedFeatures
 from ordrec.choice.successions import DirectedCosines
 from ordrec.choice.trend import RatingTimes
+from ordrec.cli.chosen_models import say_chosen
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.splits.ratings import split_from_name
@@ -252,6 +253,13 @@ def test_recommender_says_what_was_chosen() -> None:
     assert fitted.choice_.weights_
     newer = fitted.update(7, 3, 4, 10**9)
     assert newer.recommend(7)["item"].tolist() != fitted.recommend(7)["item"].tolist()
+
+
+def test_ordrec_fit_says_what_was_chosen_and_by_how_much(model, capsys) -> None:
+    say_chosen(model, RATINGS.n_ratings)
+    said = capsys.readouterr().err
+    assert f"chosen for lists: {model.chosen_.name} (NDCG of inner lists: mixture ." in said
+    assert all(name in said for name in model.chosen_.names)
 
 
 # ---- choosing -----------------------------------------------------------------------------
