@@ -1,7 +1,8 @@
 """Scores that know the order of a history, all on a logarithmic scale.
 
 With ``a`` the entries of a user's history, ``i_a`` their items, ``v_a = rank / n_ranks`` and
-``pos_a`` their places (`ordrec.choice.order`), and ``lg(s)_j = log(s_j / mean_k s_k + 0.01)``:
+``pos_a`` their places (`ordrec.choice.order`), and ``lg(s)_j = log(s_j / mean_k s_k + 0.01)``,
+the mean over items with ratings:
 
 ========== ======================================================================================
 ease       ``lg`` of the scores of `EASE`
@@ -55,10 +56,13 @@ FLOOR = 0.01
 AGAIN = 0.5  # of the steps from a random start, where vectors of a part are there
 
 
-def log_shares(scores: np.ndarray) -> np.ndarray:
-    """Return ``lg`` of scores, row by row; scores below 0 count as 0, and are overwritten."""
+def log_shares(scores: np.ndarray, n_rated: int) -> np.ndarray:
+    """Return ``lg`` of scores, row by row; scores below 0 count as 0, and are overwritten.
+
+    The mean is taken over the ``n_rated`` items that have ratings; all others score 0.
+    """
     np.maximum(scores, 0.0, out=scores)
-    means = scores.mean(axis=1, keepdims=True)
+    means = scores.sum(axis=1, keepdims=True, dtype=np.float64) / max(n_rated, 1)
     scores /= np.where(means > 0, means, 1.0).astype(scores.dtype)
     scores += scores.dtype.type(FLOOR)
     return np.log(scores, out=scores)
@@ -191,8 +195,12 @@ class OrderedFeatures:
             "sequence": self._sequence,
         }
 
+    def _logs(self, scores: np.ndarray) -> np.ndarray:
+        """``lg`` of scores."""
+        return log_shares(scores, int(np.count_nonzero(self.counts)))
+
     def _ease(self, rows: DatedRows) -> np.ndarray:
-        return log_shares(self.ease.score_histories(rows.history).astype(np.float32))
+        return self._logs(self.ease.score_histories(rows.history).astype(np.float32))
 
     def _ease_near(self, rows: DatedRows) -> np.ndarray:
         recent = EASE_FLOOR + (1.0 - EASE_FLOOR) * np.exp(-rows.places / EASE_PLACES)
@@ -206,10 +214,10 @@ class OrderedFeatures:
         weighted = sparse.csr_array(
             (weights.data * rows.history.data, weights.indices, weights.indptr), weights.shape
         )
-        return log_shares(self.ease.score_histories(weighted).astype(np.float32))
+        return self._logs(self.ease.score_histories(weighted).astype(np.float32))
 
     def _als(self, rows: DatedRows) -> np.ndarray:
-        return log_shares(self.als.score_histories(rows.history).astype(np.float32))
+        return self._logs(self.als.score_histories(rows.history).astype(np.float32))
 
     def _als_near(self, rows: DatedRows) -> np.ndarray:
         recent = rows.weighted(ALS_FLOOR + (1.0 - ALS_FLOOR) * np.exp(-rows.places / ALS_PLACES))
@@ -217,7 +225,7 @@ class OrderedFeatures:
             (recent.data * rows.history.data, recent.indices, recent.indptr), recent.shape
         )
         sums = np.asarray(recent.sum(axis=1)).ravel()
-        return log_shares(self.als.score_weighted(weighted, sums).astype(np.float32))
+        return self._logs(self.als.score_weighted(weighted, sums).astype(np.float32))
 
     def _popularity(self, rows: DatedRows) -> np.ndarray:
         counts = self.order.rated.counts(self.counts.size)
@@ -226,7 +234,7 @@ class OrderedFeatures:
 
     def _after(self, rows: DatedRows) -> np.ndarray:
         recent = rows.weighted(np.exp(-rows.places / AFTER_PLACES), NEGLIGIBLE)
-        return log_shares(self._spread(recent, self.order.cosines.spread))
+        return self._logs(self._spread(recent, self.order.cosines.spread))
 
     def _lag(self, low: float, high: float, rows: DatedRows) -> np.ndarray:
         lifts = self.order.lifts

@@ -116,7 +116,7 @@ def _root(sums: np.ndarray) -> np.ndarray:
 
 def item_shares(counts: np.ndarray) -> np.ndarray:
     """Return the shares of items in all ratings, ``q``, from their numbers of ratings."""
-    return (counts + 0.5) / (counts + 0.5).sum()
+    return (counts + 0.5) / (counts[counts > 0] + 0.5).sum()
 
 
 def lag_lifts(rows: DatedRows, items: np.ndarray, shares: np.ndarray) -> np.ndarray:
