@@ -227,7 +227,7 @@ def test_there_and_back(model, tmp_path) -> None:
 
 
 def test_a_table_that_no_feature_reads_is_not_kept(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(ordered, "LOGITS", {})  # which read all tables
+    monkeypatch.setattr(ordered, "LATEST_ORDER", tuple(ordered.SUMS))  # logits read all tables
     model = OrderedChoice("latest", n_factors=4).fit(RATINGS)
     assert model.weights_
     assert model.order_ is not None
