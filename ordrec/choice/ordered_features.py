@@ -40,7 +40,7 @@ from ordrec.choice.trend import RatingTimes
 from ordrec.storage.arrays import round_to_half
 from ordrec.storage.schema import Array, Optional, Part
 
-__all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
+__all__ = ["FEATURES", "HALF_LIVES", "LAGS", "LearntOrder", "OrderedFeatures", "log_shares"]
 
 LAGS = {"lag_0": (0.0, 1.0), "lag_1": (1.0, 2.0), "lag_2": (2.0, 5.0), "lag_5": (5.0, 10.0)}
 HALF_LIVES = {"week": 7.0, "month": 30.0}
@@ -71,8 +71,9 @@ class LearntOrder:
     Attributes
     ----------
     cosines : DirectedCosines
-    lifts : float32 array of shape (n_weighted_items, n_weighted_items)
-        Among the items of the cosines; row: the earlier item. Rounded to half precision.
+    lifts : float32 array of shape (n_weighted_items, n_weighted_items) or None
+        Among the items of the cosines; row: the earlier item. Rounded to half precision. None
+        where none of the features ``lag_...`` is used.
     rated : RatingTimes
     sequence : LogBilinear or None
         None where the feature of that name is not used.
@@ -80,13 +81,13 @@ class LearntOrder:
 
     stored: ClassVar = {
         "cosines": Part(DirectedCosines),
-        "lifts": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "lifts": Optional(Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16)),
         "rated": Part(RatingTimes),
         "sequence": Optional(Part(LogBilinear)),
     }
 
     cosines: DirectedCosines
-    lifts: np.ndarray
+    lifts: np.ndarray | None
     rated: RatingTimes
     sequence: LogBilinear | None
 
@@ -124,7 +125,8 @@ class LearntOrder:
         elif "sequence" in names:
             sequence = LogBilinear.start(lifts, shares, rng).trained(rows, items, rng)
         round_to_half(lifts)
-        return cls(DirectedCosines.of(rows, items), lifts, RatingTimes.of(rows), sequence)
+        used = lifts if any(name in names for name in LAGS) else None
+        return cls(DirectedCosines.of(rows, items), used, RatingTimes.of(rows), sequence)
 
     def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> LearntOrder:
         """Return what is counted anew after some histories have changed, and all else as it was.
@@ -227,8 +229,10 @@ class OrderedFeatures:
         return log_shares(self._spread(recent, self.order.cosines.spread))
 
     def _lag(self, low: float, high: float, rows: DatedRows) -> np.ndarray:
+        lifts = self.order.lifts
+        assert lifts is not None
         return self._spread(
-            rows.between(low, high), lambda weights: weights.astype(np.float32) @ self.order.lifts
+            rows.between(low, high), lambda weights: weights.astype(np.float32) @ lifts
         )
 
     def _trend(self, half_life: float, rows: DatedRows) -> np.ndarray:
