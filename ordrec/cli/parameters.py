@@ -44,6 +44,12 @@ OPTION_OF = {
     "kind": "--kind",
     "column": "--column",
     "overwrite": "--overwrite",
+    # from disk
+    "held_out": "--hold-out",
+    # recommend
+    "by": "--by",
+    "explore": "--explore",
+    "at_most": "--at-most",
     # tune
     "space": "--search",
     "metric": "--metric",

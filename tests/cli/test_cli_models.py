@@ -127,7 +127,7 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     assert table["rating" if hasattr(fitted, "predict") else "score"].notna().all()
     if name not in (*EXPLAINING_MODELS, *CHOICE_MODELS):
         says = mistake("recommend", path, "-u", "1")
-        assert f"a {type(fitted).__name__} cannot recommend" in says
+        assert f"{type(fitted).__name__} cannot recommend" in says
         assert "Recommender, RatingPredictor, OrdinalFactors and the choice models" in says
     if name not in EXPLAINING_MODELS:
         assert "RatingPredictor" in mistake("explain", path, "-u", "1", "-i", "50")
@@ -266,7 +266,7 @@ def test_a_mistake_ends_with_code_2(ordrec, folder: Path, monkeypatch) -> None:
     done = ordrec("explain", "bias.ordrec", "-u", "1", "-i", "2")
     assert done.code == 2
     assert done.out == ""
-    assert done.err.startswith("ordrec: a BiasModel cannot explain: fit one that can")
+    assert done.err.startswith("ordrec: BiasModel cannot explain: fit a model that can")
     assert len(done.err.splitlines()) == 1
 
 
