@@ -21,7 +21,7 @@ from ordrec.choice.inner_splits import entry_times, ranks_of_interest
 from ordrec.data import Ratings, Scale
 from ordrec.data.columns import MOST_PICKS
 from ordrec.data.on_disk.held_out import HeldOut
-from ordrec.lists.best import pair_scores
+from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.groups import ItemGroups, item_groups
 from ordrec.lists.listing import ListingModel
@@ -189,6 +189,17 @@ class ChoiceModel(ListingModel):
         best = listable.best(scores, n)
         listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         return best, self._list_columns(codes, listed)
+
+    def listed_scores(self, codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores of the lists of users by code, and how many ratings each user has."""
+        width, parts = self.block_size(), []
+        for first in range(0, codes.size, width):
+            block = codes[first : first + width]
+            scores = self.score_users(block)
+            self.item_filter().hide(scores, self.history_rows(block))
+            best = best_columns(scores, n)
+            parts.append(np.take_along_axis(scores, np.maximum(best, 0), axis=1))
+        return np.concatenate(parts), np.diff(self._history.indptr)[codes]
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the item codes and the levels of a user's ratings; none for an unknown user."""

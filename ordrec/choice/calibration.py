@@ -13,8 +13,11 @@ next, an item that was not seen so far is among the latter with probability
 The parameters are fitted on histories of which a part was set aside, by the likelihood of (2) with
 the shares of that part, the places of a list weighted by ``1 / log2(place + 1)``; with
 ``g = 1 / (1 + horizon)`` and ``h = horizon / (1 + horizon)``, (2) is then the probability of being
-picked next. What this step is wrong by is measured one level down, on a part of the part that was
-not set aside, and divided out.
+picked next. What this step is wrong by is measured one level down, on parts of the parts that were
+not set aside, and divided out. From these two levels it is also known by how much longer histories
+add to the hits; another such step gives the hits that lists of the whole histories should have. The
+two disagree, since the one does not know how much surer a model gets and the other not of what;
+their geometric mean is taken.
 
 Where picks do not come in any order, (2) does not hold. Lists by what was picked last are made from
 histories whose last entry, or latest part, was set aside, and (1) itself is fitted as the
@@ -26,7 +29,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -46,9 +49,18 @@ from ordrec.storage.schema import Number
 if TYPE_CHECKING:
     from ordrec.choice.base import ChoiceModel
 
-__all__ = ["ListedScores", "PickCalibration", "calibrated_picks", "learnt_calibration"]
+__all__ = [
+    "TOP",
+    "ListedScores",
+    "PickCalibration",
+    "calibrated_picks",
+    "hits_to_come",
+    "learnt_calibration",
+]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
+USUAL_GROWTH, FEW_HITS = 1.4, 20.0  # of hits when histories get longer by a quarter
+TOP = 10  # where expected picks are compared with those there are
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
 
 
@@ -133,21 +145,42 @@ class PickCalibration:
         whole = 1.0 + horizon
         above = (1.0 - share) / whole, share / whole
         calibration = cls(horizon)._fit(lists, *above)
-        if deeper is None or not deeper.picked.any() or not lists.picked[:, :10].any():
+        if deeper is None or not deeper.picked.any() or not lists.picked[:, :TOP].any():
             return calibration
         below = above[0] * (1.0 - share), above[0] * share
         lower = cls(horizon)._fit(deeper, *below)
-        expected = lower._probabilities(lists.scores[:, :10], lists.counts, *above).sum()
-        return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
+        expected = lower._probabilities(lists.scores[:, :TOP], lists.counts, *above).sum()
+        return replace(calibration, bias=float(expected / lists.picked[:, :TOP].sum()))
 
     @classmethod
     def of_latest(cls, lists: ListedScores) -> PickCalibration:
         """Fit (1) alone, to lists from histories whose end was set aside."""
         calibration = cls(0.0)._fit(lists, 0.0, 1.0)
-        if not lists.picked[:, :10].any():
+        if not lists.picked[:, :TOP].any():
             return calibration
-        expected = calibration.p_pick(lists.scores[:, :10], lists.counts).sum()
-        return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
+        expected = calibration.p_pick(lists.scores[:, :TOP], lists.counts).sum()
+        return replace(calibration, bias=float(expected / lists.picked[:, :TOP].sum()))
+
+    def matched(self, lists: ListedScores, scores: np.ndarray, counts: np.ndarray) -> Self:
+        """Return the calibration by which other lists of the same users expect as many hits.
+
+        A model that has learnt from all entries may be surer of its lists than the one that lists
+        were calibrated with, and be right no more often.
+
+        Parameters
+        ----------
+        lists : ListedScores
+            From histories whose newest entry was set aside.
+        scores : array of shape (n_lists, n_places)
+            From the whole histories, best first.
+        counts : array of shape (n_lists,)
+            Ratings of each user.
+        """
+        hits = int(lists.picked[:, :TOP].sum())
+        if not hits:
+            return self
+        expected = float(self.p_pick(scores[:, :TOP], counts).sum())
+        return replace(self, bias=self.bias * expected / hits)
 
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the probability that each item of each list is picked next.
@@ -216,6 +249,7 @@ class PickCalibration:
 
 def learnt_calibration(
     lists_of: Callable[[InnerSplit], ListedScores],
+    final_lists: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     history: sparse.csr_array,
     times: np.ndarray | None,
     rng: np.random.Generator,
@@ -229,6 +263,9 @@ def learnt_calibration(
     ----------
     lists_of : callable
         Makes the lists of a model that was fitted to the given part of a split.
+    final_lists : callable
+        Returns the scores of the first ten places of users by code, from their whole histories,
+        and how many ratings they have.
     history : csr_array
         With sorted indices.
     times : array or None
@@ -239,14 +276,34 @@ def learnt_calibration(
     horizon : float
     """
     splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
-    above = splits[0]
-    (below,) = inner_splits(
-        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
-    )
-    if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
+    deeper = [
+        inner_splits(
+            split.given, 1, SHARE, rng, times=split.given_times, max_users=INNER_USERS
+        )[0]
+        for split in splits
+    ]  # fmt: skip
+    if min(split.rows.size for split in (*splits, *deeper)) < FEW_USERS:
         return PickCalibration(horizon)
-    lists = ListedScores.joined([lists_of(split) for split in splits])
-    return PickCalibration.fitted(lists, SHARE, lists_of(below), horizon)
+    above, below = (
+        ListedScores.joined([lists_of(split) for split in part]) for part in (splits, deeper)
+    )
+    alike = PickCalibration.fitted(above, SHARE, below, SHARE / (1.0 - SHARE))
+    expected = float(alike.p_pick(*final_lists(splits[0].rows)).sum(axis=1).mean())
+    surer = np.sqrt(expected / hits_to_come(above, below))
+    found = PickCalibration.fitted(above, SHARE, below, horizon)
+    return replace(found, bias=found.bias * float(surer))
+
+
+def hits_to_come(above: ListedScores, below: ListedScores) -> float:
+    """Return how many hits a list of the whole history should have.
+
+    That is more than ``above`` has by as much as that has more than ``below``. Where there are few
+    hits, a usual growth counts for some.
+    """
+    at_once = above.counts.size / below.counts.size  # lists of a user above, for each below
+    hits = float(above.picked[:, :TOP].sum()), float(below.picked[:, :TOP].sum()) * at_once
+    growth = (hits[0] + USUAL_GROWTH * FEW_HITS) / (hits[1] + FEW_HITS)
+    return growth * max(hits[0], 1.0) / above.counts.size
 
 
 def calibrated_picks(
@@ -259,7 +316,11 @@ def calibrated_picks(
     if hasattr(model, "calibration_"):
         return model.calibration_
     return learnt_calibration(
-        lambda split: _lists_of_refit(model, split), history, times, np.random.default_rng(seed)
+        lambda split: _lists_of_refit(model, split),
+        lambda codes: model.listed_scores(codes, TOP),
+        history,
+        times,
+        np.random.default_rng(seed),
     )
 
 

@@ -9,7 +9,8 @@ most picks, it takes more ratings to know better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,14 @@ from ordrec.choice.inner_splits import (
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 
-__all__ = ["USUAL_COLD", "chosen_cold", "popularity_of", "with_popularity"]
+__all__ = [
+    "USUAL_COLD",
+    "ListedHistories",
+    "chosen_cold",
+    "cut_parts",
+    "popularity_of",
+    "with_popularity",
+]
 
 USUAL_COLD = 16.0
 CUTS = (1, 2, 5, 10)  # lengths to which histories are cut
@@ -48,7 +56,32 @@ def with_popularity(
     return scores
 
 
-def chosen_cold(
+@dataclass(frozen=True)
+class ListedHistories:
+    """Scores of all items for some histories, and the quality of lists by them.
+
+    Attributes
+    ----------
+    scores : array of shape (n_histories, n_items)
+        ``c`` of (1); minus infinity for items that cannot be listed.
+    sizes : int64 array of shape (n_histories,)
+    counts : array of shape (n_items,)
+        Numbers of ratings of the items in training.
+    measure : ListQuality
+    """
+
+    scores: np.ndarray
+    sizes: np.ndarray
+    counts: np.ndarray
+    measure: ListQuality
+
+    def quality(self, cold: float) -> float:
+        """Return the mean quality with this constant ``a``."""
+        scores = with_popularity(self.scores.copy(), self.counts, self.sizes, cold)
+        return float(self.measure(best_columns(scores, 10)).mean())
+
+
+def cut_parts(
     histories: sparse.csr_array,
     as_they_are: InnerSplit,
     counts: np.ndarray,
@@ -56,11 +89,8 @@ def chosen_cold(
     n_ranks: int,
     rng: np.random.Generator,
     least_users: int,
-) -> float:
-    """Return the constant ``a`` that makes the best lists for short histories.
-
-    Lists are made from the histories as they are, less a part set aside, and from histories cut
-    to a few entries; where histories are short, the former decide.
+) -> list[ListedHistories]:
+    """Return histories as they are, less a part set aside, and histories cut to a few entries.
 
     Parameters
     ----------
@@ -87,18 +117,18 @@ def chosen_cold(
     for given, held in cuts:
         scores = score(given)
         ItemFilter(counts > 0).hide(scores, given)
-        parts.append((scores, np.diff(given.indptr), ListQuality(held, n_ranks)))
+        sizes = np.diff(given.indptr)
+        parts.append(ListedHistories(scores, sizes, counts, ListQuality(held, n_ranks)))
+    return parts
+
+
+def chosen_cold(parts: Sequence[ListedHistories]) -> float:
+    """Return the constant ``a`` that makes the best lists; the usual one without histories.
+
+    Where histories are short, those that are as they are decide, since few can be cut.
+    """
     if not parts:
         return USUAL_COLD
-
-    def quality(cold: float) -> float:
-        return float(
-            np.mean(
-                [
-                    measure(best_columns(with_popularity(c.copy(), counts, n, cold), 10)).mean()
-                    for c, n, measure in parts
-                ]
-            )
-        )
-
-    return climb_by_doubling(quality, USUAL_COLD)[0]
+    return climb_by_doubling(
+        lambda cold: float(np.mean([part.quality(cold) for part in parts])), USUAL_COLD
+    )[0]

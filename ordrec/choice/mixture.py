@@ -11,13 +11,15 @@ The ridge of EASE is chosen by exact leave-one-out, and the ridge of ALS is fixe
 popularity counts, ``t``, and whether another ridge is needed, is then decided by lists for users
 who are left out of both models. There, ``t`` is 0.35 and the ridge the one of leave-one-out unless
 another value is better by more than a standard error: freely chosen values lost on fresh splits.
+So it is with the unseen weight of ALS. An item with fewer ratings than EASE asks for has its ``A``
+in the place of ``E``.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,7 +28,12 @@ from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
 from ordrec.choice.base import SHARED, ChoiceModel
-from ordrec.choice.calibration import ListedScores, PickCalibration, learnt_calibration
+from ordrec.choice.calibration import (
+    TOP,
+    ListedScores,
+    PickCalibration,
+    learnt_calibration,
+)
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.cold_start import (
     USUAL_COLD,
@@ -40,30 +47,31 @@ from ordrec.choice.inner_splits import (
     INNER_USERS,
     SHARE,
     InnerSplit,
-    ListQuality,
     inner_splits,
-    without_users,
 )
+from ordrec.choice.left_out_users import LeftOutUsers, groups_left_out
 from ordrec.choice.new_items import ListsNewItems, NewItems
 from ordrec.errors import ArgumentError
-from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
+from ordrec.storage.arrays import as_in_half, round_to_half
 from ordrec.storage.schema import Member, Number, Optional, Part
 
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
 USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
-NEW_USERS = 500
 MANY = 300_000  # ratings: from here on more factors and one inner split
+MANY_ITEMS = 5000  # from here on, models are fitted once without some users, and not several times
 USUAL_MIX = 0.35
-MIXES = {
-    "mixture": USUAL_MIX, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
-    "mixture, mostly ALS": 0.65, "EASE": 0.0, "ALS": 1.0,
+MIXES = {  # the first that is no worse than the best by more than a standard error is taken
+    "mixture": USUAL_MIX, "EASE": 0.0, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
+    "mixture, mostly ALS": 0.65, "ALS": 1.0,
 }  # fmt: skip
-RIDGES = (1.0, 4.0, 16.0, 0.25)  # times the one by leave-one-out
+RIDGES = (4.0, 16.0, 0.25)  # that are tried, times the one by leave-one-out
+USUAL_UNSEEN_WEIGHT = 0.3
+UNSEEN_WEIGHTS = (0.1, 0.03)  # that are tried, each if the one before makes better lists
 ALL_POPULARITY = 1e9  # a constant of `cold_start` with which nothing but popularity counts
 
 
@@ -170,7 +178,7 @@ class ChoiceMixture(ListsNewItems):
         """Learn how likely listed items are among the picks asked for."""
         if self.future != "next":
             self.calibration_ = learnt_calibration(
-                self.inner_lists, history, times, rng,
+                self.inner_lists, lambda codes: self.listed_scores(codes, TOP), history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
             )  # fmt: skip
             return
@@ -179,16 +187,20 @@ class ChoiceMixture(ListsNewItems):
         )
         self.calibration_ = PickCalibration(self.horizon)
         if split.rows.size >= FEW_USERS:
-            self.calibration_ = PickCalibration.of_latest(self.inner_lists(split))
+            lists = self.inner_lists(split)
+            self.calibration_ = PickCalibration.of_latest(lists).matched(
+                lists, *self.listed_scores(split.rows, TOP)
+            )
 
     def learn_parts(
         self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
     ) -> None:
         """Learn everything but the calibration; ``times`` are those of the entries, if any."""
+        self.new_items_ = None
         self.ease_ = self._new_ease(self.regularization).shared_with(self)
         report(0.0, 4.0, "EASE")
         self.ease_.learn_histories(history, self.scale_.n_ranks, rng)
-        self.als_ = self._new_als().shared_with(self)
+        self.als_ = self._new_als(USUAL_UNSEEN_WEIGHT).shared_with(self)
         report(1.0, 4.0, "ALS")
         self.als_.learn_histories(history)
         report(2.0, 4.0, "new users")
@@ -197,6 +209,16 @@ class ChoiceMixture(ListsNewItems):
         self.chosen_ = Chosen.only("mixture")
         if self.mix is None or self.cold is None:
             self._choose(history, times, rng)
+        self._round_weights()
+
+    def _round_weights(self) -> None:
+        """Round the weights of EASE to half precision, in which files then have them."""
+        weights: Any = self.ease_.weights_
+        if sparse.issparse(weights):
+            weights.data = as_in_half(weights.data)
+        else:
+            self.ease_.weights_ = np.require(weights, requirements="W")
+            round_to_half(self.ease_.weights_)
 
     def _check_parameters(self) -> None:
         if self.mix is not None and not 0 <= self.mix <= 1:
@@ -212,10 +234,11 @@ class ChoiceMixture(ListsNewItems):
             regularization, USER_POWER, ITEM_POWER, max_memory=self.max_memory, n_jobs=self.n_jobs
         )
 
-    def _new_als(self) -> ImplicitALS:
+    def _new_als(self, unseen_weight: float) -> ImplicitALS:
         return ImplicitALS(
             n_factors=self.n_factors or (64 if self._history.nnz > MANY else 32),
             regularization=self.als_regularization,
+            unseen_weight=unseen_weight,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
@@ -224,70 +247,75 @@ class ChoiceMixture(ListsNewItems):
         self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
     ) -> None:
         """Choose what is left open, by both models fitted without some of the users."""
-        present = np.flatnonzero(np.diff(history.indptr) > 0)
-        users = np.sort(rng.choice(present, min(NEW_USERS, present.size // 5), replace=False))
-        if users.size < FEW_USERS:
-            return
-        rest, own = without_users(history, users), history[users]
-        counts = np.bincount(rest.indices, minlength=rest.shape[1])
-        ease, als = self.part_models(rest, counts)
-        if times is not None:
-            row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
-            times = times[np.isin(row, users)]
-        (split,) = inner_splits(own, 1, SHARE, rng, times=times, max_users=users.size)
-
-        def scores_by(model: EASE, given: sparse.csr_array, mix: float) -> np.ndarray:
-            E, A = model.score_histories(given), als.score_histories(given)
-            return mixed_scores(E, A, counts, mix)
-
+        groups = groups_left_out(
+            history, times, rng, self.part_models, mixed_scores,
+            n_ranks=self.scale_.n_ranks, least=FEW_USERS,
+            several=history.nnz <= MANY and self.ease_.weighted_items_.size <= MANY_ITEMS,
+        )  # fmt: skip
         if self.cold is None:
-            self.cold_ = chosen_cold(
-                own, split, counts, lambda given: scores_by(ease, given, self.mix_),
-                self.scale_.n_ranks, rng, FEW_USERS,
-            )  # fmt: skip
-        if split.rows.size < FEW_USERS:
+            parts = [group.cold_parts(self.mix_, rng, FEW_USERS) for group in groups]
+            self.cold_ = chosen_cold([part for own in parts for part in own])
+            del parts
+        if sum(group.split.rows.size for group in groups) < FEW_USERS:
             return
-        given = split.given[split.rows]
-        sizes = np.diff(given.indptr)
-        measure = ListQuality(split.held[split.rows], self.scale_.n_ranks)
 
-        def quality(model: EASE, mix: float, cold: float) -> np.ndarray:
-            scores = with_popularity(scores_by(model, given, mix), counts, sizes, cold)
-            ItemFilter(counts > 0).hide(scores, given)
-            return measure(best_columns(scores, 10))
+        def quality(groups: Sequence[LeftOutUsers], mix: float, cold: float) -> np.ndarray:
+            return np.concatenate([group.quality(mix, cold) for group in groups])
 
-        if self.regularization is None and ease.weighted_items_.size <= CHOOSING_ITEMS:
-            ease = self._with_chosen_ridge(
-                ease, rest, history, rng, lambda model: quality(model, self.mix_, self.cold_)
-            )
+        def usual(groups: Sequence[LeftOutUsers]) -> np.ndarray:
+            return quality(groups, self.mix_, self.cold_)
+
+        groups = self._with_chosen_unseen_weight(groups, history, usual)
+        if self.regularization is None and self.ease_.weighted_items_.size <= CHOOSING_ITEMS:
+            groups = self._with_chosen_ridge(groups, history, rng, usual)
         if self.mix is None:
-            found = {name: quality(ease, mix, self.cold_) for name, mix in MIXES.items()}
+            found = {name: quality(groups, mix, self.cold_) for name, mix in MIXES.items()}
             if self.cold is None:
-                found["popularity"] = quality(ease, self.mix_, ALL_POPULARITY)
+                found["popularity"] = quality(groups, self.mix_, ALL_POPULARITY)
             self.chosen_ = Chosen.among(found)
             if self.chosen_.name == "popularity":
                 self.cold_ = ALL_POPULARITY
             else:
                 self.mix_ = MIXES[self.chosen_.name]
 
+    def _with_chosen_unseen_weight(
+        self,
+        groups: Sequence[LeftOutUsers],
+        history: sparse.csr_array,
+        quality: Callable[[Sequence[LeftOutUsers]], np.ndarray],
+    ) -> Sequence[LeftOutUsers]:
+        """Fit ALS anew while a smaller unseen weight makes better lists; return the groups."""
+        before = self.als_.unseen_weight
+        for weight in UNSEEN_WEIGHTS:
+            trial = [replace(group, als=self._part_als(group.rest, weight)) for group in groups]
+            found = {"now": quality(groups), "smaller": quality(trial)}
+            if Chosen.among(found).name == "now":
+                break
+            groups, before = trial, weight
+        if before != self.als_.unseen_weight:
+            self.als_ = self._new_als(before).shared_with(self)
+            self.als_.learn_histories(history)
+        return groups
+
     def _with_chosen_ridge(
         self,
-        ease: EASE,
-        rest: sparse.csr_array,
+        groups: Sequence[LeftOutUsers],
         history: sparse.csr_array,
         rng: np.random.Generator,
-        quality: Callable[[EASE], np.ndarray],
-    ) -> EASE:
-        """Fit EASE anew where another ridge makes better lists; return the one for ``rest``."""
-        tried = {"1.0": ease}
-        for factor in RIDGES[1:]:
-            trial = self._new_ease(self.ease_.regularization_ * factor)
-            trial.item_counts_ = ease.item_counts_
-            trial.learn_histories(rest, self.scale_.n_ranks, rng)
-            tried[str(factor)] = trial
-        best = Chosen.among({factor: quality(model) for factor, model in tried.items()}).name
-        if best != "1.0":
-            chosen = self._new_ease(self.ease_.regularization_ * float(best))
+        quality: Callable[[Sequence[LeftOutUsers]], np.ndarray],
+    ) -> Sequence[LeftOutUsers]:
+        """Fit EASE anew where another ridge makes better lists; return the groups with it."""
+        tried = {1.0: groups}
+        for factor in RIDGES:
+            ridge = self.ease_.regularization_ * factor
+            tried[factor] = [
+                replace(group, ease=self._part_ease(group.rest, group.counts, ridge))
+                for group in groups
+            ]
+        found = {str(factor): quality(trial) for factor, trial in tried.items()}
+        best = float(Chosen.among(found).name)
+        if best != 1.0:
+            chosen = self._new_ease(self.ease_.regularization_ * best)
             self.ease_ = chosen.shared_with(self)
             self.ease_.learn_histories(history, self.scale_.n_ranks, rng)
         return tried[best]
@@ -296,16 +324,24 @@ class ChoiceMixture(ListsNewItems):
         self, history: sparse.csr_array, counts: np.ndarray
     ) -> tuple[EASE, ImplicitALS]:
         """Return both models fitted to a part of the histories, with these counts of items."""
-        ease, als = self._part_ease(counts), self._new_als()
+        ease = self._part_ease(history, counts, self.ease_.regularization_)
+        return ease, self._part_als(history, self.als_.unseen_weight)
+
+    def _part_ease(self, history: sparse.csr_array, counts: np.ndarray, ridge: float) -> EASE:
+        ease = self._counted_ease(counts, ridge)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of too few ratings; the fit to all has warned already
             ease.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
-        als.learn_histories(history)
-        return ease, als
+        return ease
 
-    def _part_ease(self, counts: np.ndarray) -> EASE:
-        """EASE with the same ridge, for a part of the histories with these counts of items."""
-        ease = self._new_ease(self.ease_.regularization_)
+    def _part_als(self, history: sparse.csr_array, unseen_weight: float) -> ImplicitALS:
+        als = self._new_als(unseen_weight)
+        als.learn_histories(history)
+        return als
+
+    def _counted_ease(self, counts: np.ndarray, ridge: float) -> EASE:
+        """EASE for a part of the histories with these counts of items."""
+        ease = self._new_ease(ridge)
         ease.item_counts_ = counts
         return ease
 
@@ -319,12 +355,11 @@ class ChoiceMixture(ListsNewItems):
     def inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        inputs = self._part_ease(counts).inputs(split.given)
+        inputs = self._counted_ease(counts, self.ease_.regularization_).inputs(split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization_)
         )
-        als = self._new_als()
-        als.learn_histories(split.given)
+        als = self._part_als(split.given, self.als_.unseen_weight)
         width, parts = self.block_size(), []
         for first in range(0, split.rows.size, width):
             rows = split.rows[first : first + width]
@@ -423,6 +458,7 @@ def check_future(future: str) -> None:
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:
     """Return (1) for scores of EASE and ALS; ``counts`` are the numbers of ratings of the items."""
     floor = (FLOOR + POPULARITY_FLOOR * popularity_of(counts)).astype(E.dtype)
+    E = np.where(counts < EASE.min_ratings, A, E)
     scores = (1.0 - mix) * np.log(np.maximum(E, 0.0) + floor)
     scores += mix * np.log(np.maximum(A, 0.0) + floor)
     return scores

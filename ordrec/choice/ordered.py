@@ -30,7 +30,7 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import MOST_INTEREST, SHARED, ChoiceModel, replaced_rows
-from ordrec.choice.calibration import ListedScores, PickCalibration
+from ordrec.choice.calibration import TOP, ListedScores, PickCalibration
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.conditional_logit import fitted_weights
 from ordrec.choice.inner_splits import (
@@ -46,6 +46,7 @@ from ordrec.choice.order import DatedRows, tells_order
 from ordrec.choice.ordered_features import (
     FEATURES,
     HALF_LIVES,
+    LAGS,
     LearntOrder,
     OrderedFeatures,
 )
@@ -195,16 +196,17 @@ class OrderedChoice(ListsNewItems):
             self.weights_ = SUMS.get(name, {})
             if name in LOGITS:
                 self.weights_ = trial.logit(LOGITS[name], start=trial.logits[name])
-            report(0.7, 1.0, "calibration", span=0.0)
-            self.calibration_ = self._calibrated(history, trial, rng)
-        self.mixture_.calibration_ = self.calibration_
         if trial is not None and self.weights_:
-            report(0.9, 1.0, "order", span=0.0)
+            report(0.7, 1.0, "order", span=0.0)
             items = self.mixture_.ease_.block_items
             rows = DatedRows.of(history, self._times)
             self.order_ = LearntOrder.of(
                 rows, items, self.item_counts_, rng, self.weights_, trial.features
             )
+        if trial is not None:
+            report(0.8, 1.0, "calibration", span=0.0)
+            self.calibration_ = self._calibrated(history, trial, rng)
+        self.mixture_.calibration_ = self.calibration_
 
     def _calibrated(
         self, history: sparse.csr_array, trial: _Trial, rng: np.random.Generator
@@ -213,10 +215,13 @@ class OrderedChoice(ListsNewItems):
         if not self.weights_:
             self.mixture_.calibrate(history, self._times, rng)
             return self.mixture_.calibration_
-        if self.future != "next":
-            share = self.horizon / (1.0 + self.horizon)
-            names = tuple(self.weights_)
-            trial = self._inner_trial(history, share, rng, names, trial.features) or trial
+        if self.future == "next":
+            lists = trial.lists(self.weights_)
+            final = self.listed_scores(trial.split.rows, TOP)
+            return PickCalibration.of_latest(lists).matched(lists, *final)
+        share = self.horizon / (1.0 + self.horizon)
+        names = tuple(self.weights_)
+        trial = self._inner_trial(history, share, rng, names, trial.features) or trial
         return PickCalibration.of_latest(trial.lists(self.weights_))
 
     def _inner_trial(
@@ -326,6 +331,28 @@ class OrderedChoice(ListsNewItems):
         self.mixture_ = self.mixture_.shared_with(self)
         self.mixture_._take_up(new_items)
 
+    def update(self, user: Any, item: Any, rating: Any = None, timestamp: Any = None) -> Self:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        They count in what is counted over all users, too: which items follow which, and how popular
+        items are, and when. Everything else that was learnt stays as it is.
+
+        Parameters
+        ----------
+        user, item, rating : see `ChoiceModel.update`
+        timestamp : int or sequence of int, optional
+            In seconds since 1970. Without it, further ratings are the newest of their user.
+        """
+        model = super().update(user, item, rating, timestamp)
+        if self.order_ is None or model.order_ is None:
+            return model
+        users = np.unique(codes_of(model.user_ids_, paired_lists(user, item, rating, None)[0]))
+        known = np.where(users < len(self.user_ids_), users, -1)
+        before = DatedRows.taken(self._history, self._times, known)
+        after = DatedRows.taken(model._history, model._times, users)
+        model.order_ = model.order_.changed(before, after, self.mixture_.ease_.block_items)
+        return model
+
     def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
         """Return all ratings of these users, with further ones.
 
@@ -350,8 +377,11 @@ class OrderedChoice(ListsNewItems):
         """Check that what was learnt of the order fits the models."""
         if bool(self.weights_) != (self.order_ is not None):
             raise ModelFileError("its weights do not go with what it has learnt of the order")
+        asks = LAGS.keys() & self.weights_.keys()
+        if self.order_ is not None and asks and self.order_.lifts is None:
+            raise ModelFileError("its weights do not go with what it has learnt of the order")
         n_weighted = self.mixture_.ease_.block_items.size
-        if self.order_ is not None and len(self.order_.cosines) != n_weighted:
+        if self.order_ is not None and len(self.order_.cosines.table) != n_weighted:
             raise ModelFileError("its order is of other items than those with weights")
 
 

@@ -24,7 +24,7 @@ same time, ``ease_near`` is then ``ease`` and ``als_near`` is ``als``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -35,12 +35,12 @@ from ordrec.choice.als import ImplicitALS
 from ordrec.choice.ease import EASE
 from ordrec.choice.log_bilinear import LogBilinear
 from ordrec.choice.order import DatedRows
-from ordrec.choice.successions import directed_cosines, item_shares, lag_lifts
+from ordrec.choice.successions import DirectedCosines, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
 from ordrec.storage.arrays import round_to_half
 from ordrec.storage.schema import Array, Optional, Part
 
-__all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
+__all__ = ["FEATURES", "HALF_LIVES", "LAGS", "LearntOrder", "OrderedFeatures", "log_shares"]
 
 LAGS = {"lag_0": (0.0, 1.0), "lag_1": (1.0, 2.0), "lag_2": (2.0, 5.0), "lag_5": (5.0, 10.0)}
 HALF_LIVES = {"week": 7.0, "month": 30.0}
@@ -70,23 +70,24 @@ class LearntOrder:
 
     Attributes
     ----------
-    cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
-        Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
-        the earlier item. Rounded to half precision.
+    cosines : DirectedCosines
+    lifts : float32 array of shape (n_weighted_items, n_weighted_items) or None
+        Among the items of the cosines; row: the earlier item. Rounded to half precision. None
+        where none of the features ``lag_...`` is used.
     rated : RatingTimes
     sequence : LogBilinear or None
         None where the feature of that name is not used.
     """
 
     stored: ClassVar = {
-        "cosines": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
-        "lifts": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "cosines": Part(DirectedCosines),
+        "lifts": Optional(Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16)),
         "rated": Part(RatingTimes),
         "sequence": Optional(Part(LogBilinear)),
     }
 
-    cosines: np.ndarray
-    lifts: np.ndarray
+    cosines: DirectedCosines
+    lifts: np.ndarray | None
     rated: RatingTimes
     sequence: LogBilinear | None
 
@@ -123,10 +124,20 @@ class LearntOrder:
             sequence = sequence.trained(rows, items, rng, AGAIN)
         elif "sequence" in names:
             sequence = LogBilinear.start(lifts, shares, rng).trained(rows, items, rng)
-        cosines = directed_cosines(rows, items)
-        for table in (cosines, lifts):  # to what the file holds, so that a stored model is the same
-            round_to_half(table)
-        return cls(cosines, lifts, RatingTimes.of(rows), sequence)
+        round_to_half(lifts)
+        used = lifts if any(name in names for name in LAGS) else None
+        return cls(DirectedCosines.of(rows, items), used, RatingTimes.of(rows), sequence)
+
+    def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> LearntOrder:
+        """Return what is counted anew after some histories have changed, and all else as it was.
+
+        Counted are pairs of items, and ratings and their times; ``items`` are those of the tables.
+        """
+        return replace(
+            self,
+            cosines=self.cosines.changed(before, after, items),
+            rated=self.rated.changed(before, after),
+        )
 
 
 @dataclass(frozen=True)
@@ -209,15 +220,20 @@ class OrderedFeatures:
         return log_shares(self.als.score_weighted(weighted, sums).astype(np.float32))
 
     def _popularity(self, rows: DatedRows) -> np.ndarray:
-        logs = np.log(item_shares(self.counts)).astype(np.float32)
+        counts = self.order.rated.counts(self.counts.size)
+        logs = np.log(item_shares(counts)).astype(np.float32)
         return np.broadcast_to(logs, (rows.history.shape[0], logs.size))
 
     def _after(self, rows: DatedRows) -> np.ndarray:
         recent = rows.weighted(np.exp(-rows.places / AFTER_PLACES), NEGLIGIBLE)
-        return log_shares(self._spread(recent, self.order.cosines))
+        return log_shares(self._spread(recent, self.order.cosines.spread))
 
     def _lag(self, low: float, high: float, rows: DatedRows) -> np.ndarray:
-        return self._spread(rows.between(low, high), self.order.lifts)
+        lifts = self.order.lifts
+        assert lifts is not None
+        return self._spread(
+            rows.between(low, high), lambda weights: weights.astype(np.float32) @ lifts
+        )
 
     def _trend(self, half_life: float, rows: DatedRows) -> np.ndarray:
         return self.order.rated.log_popularity(rows.newest, half_life, self.counts.size).astype(
@@ -230,9 +246,11 @@ class OrderedFeatures:
         scores[:, items] = self.order.sequence.scores(rows, items)
         return scores
 
-    def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
+    def _spread(
+        self, weights: sparse.csr_array, product: Callable[[sparse.csr_array], np.ndarray]
+    ) -> np.ndarray:
         """Products with a table among some items, as scores of all items."""
         items = self.ease.block_items
         scores = np.zeros(weights.shape, dtype=np.float32)
-        scores[:, items] = sparse.csr_array(weights[:, items]).astype(np.float32) @ table
+        scores[:, items] = product(sparse.csr_array(weights[:, items]))
         return scores

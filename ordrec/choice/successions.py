@@ -25,12 +25,18 @@ More steps of EM make worse lists.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 import numpy as np
+from scipy import sparse
 
 from ordrec.choice.order import DatedRows
 from ordrec.runtime.compiling import compiled
+from ordrec.storage.arrays import round_to_half
+from ordrec.storage.schema import Array, Table
 
-__all__ = ["counted_pairs", "directed_cosines", "item_shares", "lag_lifts"]
+__all__ = ["DirectedCosines", "counted_pairs", "item_shares", "lag_lifts"]
 
 NEAR_WINDOW, NEAR_DECAY = 15.0, 3.0  # of the lag lifts
 FAR_WINDOW, FAR_DECAY = 100.0, 30.0  # of the directed cosines
@@ -38,13 +44,74 @@ PRIOR = 20.0  # pseudo-counts of (3)
 BACKGROUND = 0.1  # share of popularity in p(j | h)
 
 
-def directed_cosines(rows: DatedRows, items: np.ndarray) -> np.ndarray:
-    """Return (2) among some items, by code; row: the earlier item."""
-    T = counted_pairs(rows, items, FAR_WINDOW, FAR_DECAY)
-    before, after = T.sum(axis=1, dtype=np.float64), T.sum(axis=0, dtype=np.float64)
-    T /= np.sqrt(np.where(before > 0, before, 1.0)).astype(np.float32)[:, None]
-    T /= np.sqrt(np.where(after > 0, after, 1.0)).astype(np.float32)
-    return T
+@dataclass(frozen=True)
+class DirectedCosines:
+    """The table (2) of a fit, and what was counted since.
+
+    Attributes
+    ----------
+    table : float32 array of shape (n_weighted_items, n_weighted_items)
+        Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
+        the earlier item. Rounded to half precision.
+    earlier, later : float64 arrays of shape (n_weighted_items,)
+        ``T_i.`` and ``T_.j`` when the table was made.
+    added : csr_array of shape (n_weighted_items, n_weighted_items)
+        What was added to T since.
+    """
+
+    stored: ClassVar = {
+        "table": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "earlier": Array("weighted", low=0.0),
+        "later": Array("weighted", low=0.0),
+        "added": Table("weighted", "weighted"),
+    }
+
+    table: np.ndarray
+    earlier: np.ndarray
+    later: np.ndarray
+    added: sparse.csr_array
+
+    @classmethod
+    def of(cls, rows: DatedRows, items: np.ndarray) -> DirectedCosines:
+        """Among some items, by code."""
+        T = counted_pairs(rows, items, FAR_WINDOW, FAR_DECAY)
+        earlier, later = T.sum(axis=1, dtype=np.float64), T.sum(axis=0, dtype=np.float64)
+        T /= _root(earlier).astype(np.float32)[:, None]
+        T /= _root(later).astype(np.float32)
+        round_to_half(T)  # to what the file holds, so that a stored model is the same
+        return cls(T, earlier, later, sparse.csr_array(T.shape, dtype=np.float64))
+
+    def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> DirectedCosines:
+        """Return (2) after some histories have changed; ``items`` are the codes of its rows."""
+        own = np.union1d(before.history.indices, after.history.indices)
+        place = np.searchsorted(items, own)
+        there = place < items.size
+        there[there] = items[place[there]] == own[there]
+        own, place = own[there], place[there]
+        further = counted_pairs(after, own, FAR_WINDOW, FAR_DECAY)
+        further -= counted_pairs(before, own, FAR_WINDOW, FAR_DECAY)
+        i, j = np.nonzero(further)
+        change = sparse.csr_array(
+            (further[i, j].astype(np.float64), (place[i], place[j])), shape=self.table.shape
+        )
+        return replace(self, added=sparse.csr_array(self.added + change))
+
+    def spread(self, weights: sparse.csr_array) -> np.ndarray:
+        """Return the products of rows of weights with (2)."""
+        if not self.added.nnz:
+            return weights.astype(np.float32) @ self.table
+        earlier = self.earlier + np.asarray(self.added.sum(axis=1)).ravel()
+        later = self.later + np.asarray(self.added.sum(axis=0)).ravel()
+        rows = weights @ sparse.diags_array(1.0 / _root(earlier))
+        known = sparse.csr_array(rows @ sparse.diags_array(_root(self.earlier)))
+        counted = (known.astype(np.float32) @ self.table) * _root(self.later)
+        counted += (rows @ self.added).toarray()
+        return (counted / _root(later)).astype(np.float32)
+
+
+def _root(sums: np.ndarray) -> np.ndarray:
+    """Square roots of sums of counts, 1 where nothing was counted."""
+    return np.sqrt(np.where(sums > 0, sums, 1.0))
 
 
 def item_shares(counts: np.ndarray) -> np.ndarray:

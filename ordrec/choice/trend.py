@@ -44,6 +44,33 @@ class RatingTimes:
         if (np.diff(self.times) < 0).any():
             raise ModelFileError("the times of its ratings do not rise")
 
+    def counts(self, n_items: int) -> np.ndarray:
+        """Return the numbers of ratings of the items."""
+        return np.bincount(self.items, minlength=n_items)
+
+    def changed(self, before: DatedRows, after: DatedRows) -> RatingTimes:
+        """Return the times after some histories have changed.
+
+        Ratings that stand in ``before`` only are taken out, if they are there, and those that stand
+        in ``after`` only are added.
+        """
+        old, new = _pairs_of(before), _pairs_of(after)
+        gone = [self._find(*pair) for pair in old - new]
+        out = np.array(sorted(place for place in gone if place >= 0), dtype=np.int64)
+        times, items = np.delete(self.times, out), np.delete(self.items, out)
+        added = np.array(sorted((time, item) for _, item, time in new - old)).reshape(-1, 2)
+        at = np.searchsorted(times, added[:, 0], side="right")
+        return RatingTimes(
+            np.insert(times, at, added[:, 0]),
+            np.insert(items, at, added[:, 1].astype(np.int64)),
+        )
+
+    def _find(self, row: int, item: int, time: float) -> int:
+        """The place of a rating, -1 if it is not there."""
+        first, last = (int(np.searchsorted(self.times, time, side)) for side in ("left", "right"))
+        found = np.flatnonzero(self.items[first:last] == item)
+        return first + int(found[0]) if found.size else -1
+
     def log_popularity(self, at: np.ndarray, half_life: float, n_items: int) -> np.ndarray:
         """Return (1) at some times, one row each; NaN is the end of the ratings.
 
@@ -65,6 +92,13 @@ class RatingTimes:
             rate = np.log(2.0) / (half_life * DAY)
             _decayed_counts(self.times, self.items, first, asked[order], order, rate, D)
         return np.log(D + 0.1) - np.log(D.sum(axis=1) + 1.0)[:, None]
+
+
+def _pairs_of(rows: DatedRows) -> set[tuple[int, int, float]]:
+    """The row, the item and the time of each entry."""
+    table = rows.history
+    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return set(zip(row.tolist(), table.indices.tolist(), rows.times.tolist(), strict=True))
 
 
 @compiled

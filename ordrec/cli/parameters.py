@@ -48,8 +48,10 @@ OPTION_OF = {
     "held_out": "--hold-out",
     # recommend
     "by": "--by",
-    "explore": "--explore",
+    "exclude": "--exclude",
+    "only": "--only",
     "at_most": "--at-most",
+    "explore": "--explore",
     # tune
     "space": "--search",
     "metric": "--metric",

@@ -136,6 +136,7 @@ def recommend(
     if at_most:
         options["at_most"] = caps_of_texts(at_most)
     if explore:
+        fitted.item_filter(explore=explore)  # which says what is needed for it
         options["explore"] = explore
     if include_rated:
         options["include_rated"] = True

@@ -86,13 +86,19 @@ def take(
 
 
 def narrowed(array: np.ndarray) -> np.ndarray:
-    """Return integers in two, four or eight bytes; what is not an integer as it is.
+    """Return integers in two, four or eight bytes, and numbers in half precision if they fit it.
 
     Examples
     --------
-    >>> narrowed(np.array([0, 7, 300])).dtype
-    dtype('int16')
+    >>> narrowed(np.array([0, 7, 300])).dtype, narrowed(np.array([0.5, 0.25])).dtype
+    (dtype('int16'), dtype('float16'))
+    >>> narrowed(np.array([0.5, 0.2])).dtype
+    dtype('float64')
     """
+    if array.dtype.kind == "f" and array.size:
+        with np.errstate(over="ignore"):
+            half = array.astype(np.float16)
+        return half if np.array_equal(half, array) else array
     if array.dtype.kind != "i" or not array.size:
         return array
     most = max(int(array.max()), -1 - int(array.min()))

@@ -90,7 +90,6 @@ ROWS = {
     "fit, 434,000 x 186,000": Row("240 s, 3.0 GB, 100 MB", FIT, "crossing"),
     "full with side data, ML-1M": Row("600 s, 4.0 GB", PREDICTOR, "ml-1m"),
 }
-LISTS = ("recommend", "MODEL", "USER")
 
 
 def main() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
-from ordrec.choice.calibration import ListedScores, PickCalibration
+from ordrec.choice.calibration import ListedScores, PickCalibration, hits_to_come
 
 TRUE = PickCalibration(0.25, intercept=-1.5, slope=1.2, by_count=0.3)
 SHARE = 0.3
@@ -67,3 +68,34 @@ def test_the_latest_alone_are_calibrated_without_shares() -> None:
     new = drawn(5, 0.0, 1.0)
     assert found.p_pick(new.scores, new.counts).sum() == pytest.approx(new.picked.sum(), rel=0.05)
     assert found.slope == pytest.approx(TRUE.slope, abs=0.1)
+
+
+def test_surer_lists_expect_as_many_hits_as_there_were() -> None:
+    rng = np.random.default_rng(4)
+    scores = -np.sort(-rng.standard_normal((300, 50)), axis=1)
+    counts = rng.integers(5, 200, 300)
+    picked = rng.random((300, 50)) < expit(scores - 3.0)
+    lists = ListedScores(scores, counts, picked)
+    calibration = PickCalibration.of_latest(lists)
+    hits = picked[:, :10].sum()
+    assert calibration.p_pick(scores[:, :10], counts).sum() == pytest.approx(hits)
+    surer = 1.5 * scores[:, :10]
+    assert calibration.p_pick(surer, counts).sum() > 1.2 * hits
+    matched = calibration.matched(lists, surer, counts)
+    assert matched.p_pick(surer, counts).sum() == pytest.approx(hits)
+    none = ListedScores(scores, counts, np.zeros_like(picked))
+    assert calibration.matched(none, surer, counts) == calibration
+
+
+def test_hits_grow_from_level_to_level_as_they_did_before() -> None:
+    rng = np.random.default_rng(6)
+
+    def lists(n: int, rate: float) -> ListedScores:
+        return ListedScores(np.zeros((n, 50)), np.full(n, 9), rng.random((n, 50)) < rate)
+
+    many = lists(6000, 0.15), lists(2000, 0.1)
+    hits = [found.picked[:, :10].sum(axis=1).mean() for found in many]
+    assert hits_to_come(*many) == pytest.approx(hits[0] ** 2 / hits[1], rel=0.01)
+    few = lists(40, 0.02), lists(40, 0.0)
+    assert few[0].picked[:, :10].any()
+    assert 1.4 < hits_to_come(*few) / few[0].picked[:, :10].sum(axis=1).mean() < 2.5

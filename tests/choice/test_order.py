@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ordrec.choice.conditional_logit import fitted_weights, log_likelihood
 from ordrec.choice.order import DatedRows, places_of, tells_order
-from ordrec.choice.successions import counted_pairs, directed_cosines, item_shares, lag_lifts
+from ordrec.choice.successions import DirectedCosines, counted_pairs, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
 
 N_ITEMS = 9
@@ -18,19 +18,22 @@ N_ITEMS = 9
 def drawn(seed: int, n_users: int = 14, n_times: int = 6) -> tuple[list, DatedRows]:
     """Histories as lists and as rows; few different times, so that many entries are tied."""
     rng = np.random.default_rng(seed)
-    histories, items, values, times, start = [], [], [], [], [0]
+    histories = []
     for _ in range(n_users):
         size = int(rng.integers(0, N_ITEMS + 1))
         own = np.sort(rng.permutation(N_ITEMS)[:size])
         value = rng.integers(1, 6, size) / 5
         time = rng.integers(0, n_times, size) * 30_000.0 + 1e9
         histories.append(list(zip(own.tolist(), value.tolist(), time.tolist(), strict=True)))
-        items += own.tolist()
-        values += value.tolist()
-        times += time.tolist()
-        start.append(len(items))
-    table = sparse.csr_array((values, items, start), shape=(n_users, N_ITEMS))
-    return histories, DatedRows.of(table, np.array(times))
+    return histories, rows_of(histories)
+
+
+def rows_of(histories: list) -> DatedRows:
+    """Lists of item, value and time as rows."""
+    items, values, times = ([entry[k] for own in histories for entry in own] for k in range(3))
+    start = np.concatenate([[0], np.cumsum([len(own) for own in histories])])
+    table = sparse.csr_array((values, items, start), shape=(len(histories), N_ITEMS))
+    return DatedRows.of(table, np.array(times))
 
 
 each_seed = pytest.mark.parametrize("seed", range(4))
@@ -73,8 +76,45 @@ def test_pairs_among_some_items_keep_the_places_among_all(seed) -> None:
 @each_seed
 def test_directed_cosines(seed) -> None:
     histories, rows = drawn(seed)
-    C = directed_cosines(rows, np.arange(N_ITEMS))
-    np.testing.assert_allclose(C, naive_order.cosines(histories, N_ITEMS), rtol=1e-5)
+    C = DirectedCosines.of(rows, np.arange(N_ITEMS))
+    expected = naive_order.cosines(histories, N_ITEMS)
+    np.testing.assert_allclose(C.table, expected, rtol=1e-3)  # in half precision
+    single = sparse.csr_array(np.eye(N_ITEMS))
+    np.testing.assert_array_equal(C.spread(single), C.table)
+
+
+@each_seed
+def test_changed_histories_are_counted_as_if_from_the_beginning(seed) -> None:
+    histories, rows = drawn(seed)
+    rng, some = np.random.default_rng(seed), np.array([0, 1, 3, 4, 6, 8])
+    cosines, rated = DirectedCosines.of(rows, some), RatingTimes.of(rows)
+    for user in range(0, 12, 3):  # an entry less, or one more, or one at another time
+        own = histories[user][user % 2 :]
+        missing = sorted(set(range(N_ITEMS)) - {item for item, _, _ in own})
+        own += [(item, 0.4, 1e9 + 30_000.0 * rng.integers(6)) for item in missing[:1]]
+        if own:
+            own[0] = (*own[0][:2], 1e9 + 500_000.0)
+        before = DatedRows.taken(rows.history, rows.times, np.array([user]))
+        histories[user] = sorted(own)
+        rows = rows_of(histories)
+        after = DatedRows.taken(rows.history, rows.times, np.array([user]))
+        cosines = cosines.changed(before, after, some)
+        rated = rated.changed(before, after)
+    T = np.zeros((N_ITEMS, N_ITEMS))
+    for (i, j), value in naive_order.pairs(histories, 100.0, 30.0).items():
+        T[i, j] = value
+    T = T[np.ix_(some, some)]
+    roots = np.sqrt(np.outer(T.sum(axis=1), T.sum(axis=0)))
+    expected = np.divide(T, roots, out=np.zeros_like(T), where=T > 0)
+    found = cosines.spread(sparse.csr_array(np.eye(some.size)))
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    whole = RatingTimes.of(rows)
+    assert np.array_equal(rated.times, whole.times)
+    assert np.array_equal(rated.counts(N_ITEMS), whole.counts(N_ITEMS))
+    at = np.array([1e9 + 60_000.0, np.nan])
+    np.testing.assert_allclose(
+        rated.log_popularity(at, 0.3, N_ITEMS), whole.log_popularity(at, 0.3, N_ITEMS)
+    )
 
 
 @each_seed

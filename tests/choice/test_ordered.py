@@ -6,13 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from naive import naive_order
+from scipy import sparse
 
 from ordrec import load, save
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.order import DatedRows
 from ordrec.choice.ordered_features import FEATURES, OrderedFeatures
+from ordrec.choice.successions import DirectedCosines
+from ordrec.choice.trend import RatingTimes
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
+from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.recommend import ChoiceMixture, OrderedChoice, Recommender
 
 SCALE = Scale.regular(1, 5)
@@ -76,15 +80,42 @@ def test_for_a_random_part_the_order_does_not_count() -> None:
 
 
 def test_shuffled_times_do_not_make_an_order() -> None:
-    rng = np.random.default_rng(1)
-    shuffled = FRAME.assign(
-        timestamp=FRAME.groupby("user")["timestamp"].transform(
-            lambda times: rng.permutation(times.to_numpy())
-        )
-    )
-    model = OrderedChoice("next", n_factors=4).fit(Ratings.from_frame(shuffled, scale=SCALE))
+    model = OrderedChoice("next", n_factors=4).fit(Ratings.from_frame(shuffled(1), scale=SCALE))
     lags = [abs(weight) for name, weight in model.weights_.items() if name.startswith("lag")]
     assert model.chosen_.name == "mixture" or max(lags, default=1.0) < 0.5
+
+
+def shuffled(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    times = FRAME.groupby("user")["timestamp"]
+    return FRAME.assign(timestamp=times.transform(lambda own: rng.permutation(own.to_numpy())))
+
+
+def test_shuffled_times_do_not_make_lists_worse() -> None:
+    ratings = Ratings.from_frame(shuffled(2), scale=SCALE)
+    (split,) = split_from_name("last:1", random_state=0).split(ratings)
+    held = dict(zip(split.test.users.tolist(), split.test.items.tolist(), strict=True))
+    found = []
+    for kind in (OrderedChoice, ChoiceMixture):
+        scores = kind(future="next", n_factors=4).fit(split.train).scores_block(list(held))
+        scores[np.arange(len(held))[:, None], items_of(split.train, held)] = -np.inf
+        place = (scores > scores[range(len(held)), list(held.values())][:, None]).sum(axis=1)
+        found.append(1.0 / np.log2(place + 2.0))
+    difference = found[0] - found[1]
+    assert difference.mean() > -difference.std() / np.sqrt(len(held)) - 0.01
+
+
+def items_of(ratings: Ratings, users) -> np.ndarray:
+    """The items of users who rated equally many, one row each."""
+    return np.stack([ratings.items[ratings.users == user] for user in users])
+
+
+def test_without_an_order_times_change_nothing() -> None:
+    first, second = (
+        OrderedChoice("random", n_factors=4).fit(Ratings.from_frame(frame, scale=SCALE))
+        for frame in (FRAME, shuffled(3))
+    )
+    assert np.array_equal(first.scores_block(range(20)), second.scores_block(range(20)))
 
 
 def test_features_of_tied_histories_are_those_without_order(model) -> None:
@@ -104,7 +135,7 @@ def test_sums_over_recent_items_by_hand(model) -> None:
     np.testing.assert_allclose(places, naive_order.places(history))
     assert np.array_equal(mixture.ease_.weighted_items_, np.arange(N_ITEMS))
     after = [
-        sum(np.exp(-p / 5) * order.cosines[i, j] for i, p in zip(items, places, strict=True))
+        sum(np.exp(-p / 5) * order.cosines.table[i, j] for i, p in zip(items, places, strict=True))
         for j in range(N_ITEMS)
     ]
     expected = naive_order.log_shares(after)
@@ -148,10 +179,27 @@ def test_an_update_is_the_newest_rating(model) -> None:
         [FRAME[FRAME["user"] == 7],
          pd.DataFrame({"user": [7], "item": item, "rating": 4, "timestamp": newest + 500})]
     ).assign(user=70_000)  # fmt: skip
-    folded = model.fold_in(Ratings.from_frame(whole, scale=SCALE))
+    folded = dated.fold_in(Ratings.from_frame(whole, scale=SCALE))
     np.testing.assert_allclose(dated.scores_block([7]), folded.scores_block([70_000]), atol=1e-6)
     before = model.update(7, item, 4, 5)
     assert not np.allclose(before.scores_block([7]), dated.scores_block([7]), atol=1e-2)
+
+
+def test_updates_count_what_a_refit_counts(model) -> None:
+    rated = FRAME[FRAME["user"] == 7]
+    again, newest = int(rated["item"].iloc[3]), int(rated["timestamp"].max())
+    items = [i for i in range(N_ITEMS) if i not in set(rated["item"])]
+    updated = model.update(7, items[0], 4, newest + 5).update(7, items[1], 2, newest - 100)
+    updated = updated.update([7, 8_000, 8_000], [again, 3, 4], [5, 5, 1], [newest + 9, 50, 60])
+    rows, order = DatedRows.of(updated._history, updated._times), updated.order_
+    fresh = DirectedCosines.of(rows, model.mixture_.ease_.block_items)
+    single = sparse.csr_array(np.eye(N_ITEMS))
+    np.testing.assert_allclose(order.cosines.spread(single), fresh.table, atol=1e-4)
+    assert np.abs(model.order_.cosines.table - fresh.table).max() > 2e-3
+    whole = RatingTimes.of(rows)
+    assert np.array_equal(order.rated.times, whole.times)
+    assert np.array_equal(order.rated.counts(N_ITEMS), np.bincount(rows.history.indices))
+    assert np.array_equal(order.lifts, model.order_.lifts)
 
 
 def test_reasons_are_what_the_score_loses_without_an_entry(model) -> None:

@@ -3,13 +3,14 @@
     python tests/mutations/run.py [--sample 300] [--seed 0] [--packages data lists] [--out FILE]
                                   [--folder FOLDER] [--seconds N]
 
-A mutant is noticed if one of the nearest tests fails that passes without it: those named after the
-module, those of its folder that mention what it defines, then two minutes of the rest of that
-folder. The table has a row per package; below it stand the
-mutants that nothing noticed. ``equivalent.toml`` lists mutants that change nothing anybody could
-observe, with the reason; they are not drawn. With ``--out`` every mutant is written to a csv as
-soon as it is decided, and a stopped run goes on from there; ``--seconds`` stops it, and
-``--folder`` keeps the code that was compiled.
+First all tests are run once, which notes through which lines each of them runs, and how long that
+takes (`mutations.traces`); a folder that is kept is brought up to date. A mutant is noticed if a
+test that runs through its line fails and passes without it. Of these tests twelve seconds are run:
+the cheapest of the module's folder, then the cheapest of the others. The table has a row per
+package; below it stand the mutants that nothing noticed. ``equivalent.toml`` lists mutants that
+change nothing anybody could observe, with the reason; they are not drawn. With ``--out`` every
+mutant is written to a csv as soon as it is decided, and a stopped run goes on from there;
+``--seconds`` stops it, and ``--folder`` keeps the code that was compiled and what was recorded.
 """
 
 from __future__ import annotations

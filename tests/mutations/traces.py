@@ -11,7 +11,7 @@ import bisect
 import builtins
 import json
 import resource
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -87,10 +87,14 @@ def forget(folder: Path, tests: set[str]) -> None:
 
 
 class Traces:
-    """What was recorded in a folder, for the files of a package."""
+    """What was recorded in a folder, for the files of a package.
 
-    def __init__(self, folder: Path, package: Path):
-        self.package = package
+    Of files that have changed since, the blocks are unknown: tests that ran through any of them are
+    those of every line.
+    """
+
+    def __init__(self, folder: Path, package: Path, stale: Collection[str] = ()):
+        self.package, self.stale = package, stale
         self.seconds: dict[str, float] = {}
         self._tests: dict[str, list[list[str]]] = {}  # of each file, the tests of each block
         for line in (folder / TRACES).read_text().splitlines():
@@ -104,11 +108,13 @@ class Traces:
 
     def through(self, file: str, line: int) -> set[str]:
         """The tests that run through a line, or call the loop that it is in."""
-        tree = _tree(self.package / file)
-        for function in _loops(tree):
-            if function.lineno <= line <= (function.end_lineno or line):
-                return self._calling(file, function.name, set())
-        spans = [(block[0].lineno, block[-1].end_lineno or 0) for block in blocks_of(tree)]
+        if file in self.stale:
+            return {test for tests in self._tests.get(file, []) for test in tests}
+        loop = self.loop_at(file, line)
+        if loop is not None:
+            return self._calling(file, loop, set())
+        blocks = blocks_of(_tree(self.package / file))
+        spans = [(block[0].lineno, block[-1].end_lineno or 0) for block in blocks]
         around = [
             (stop - start, number)
             for number, (start, stop) in enumerate(spans)
@@ -118,6 +124,13 @@ class Traces:
             return set()
         block, tests = min(around)[1], self._tests.get(file, [])
         return set(tests[block]) if block < len(tests) else set()
+
+    def loop_at(self, file: str, line: int) -> str | None:
+        """The name of the compiled loop that a line belongs to, if it does."""
+        for function in _loops(_tree(self.package / file)):
+            if function.lineno <= line <= (function.end_lineno or line):
+                return function.name
+        return None
 
     def _calling(self, file: str, name: str, seen: set[tuple[str, str]]) -> set[str]:
         """The tests that run through lines that name a compiled loop."""

@@ -34,13 +34,18 @@ __all__ = ["ROOT", "TESTS", "Workshop", "nearest_tests"]
 TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
 # seconds of processor time
-SECONDS = 20.0  # of the tests that are run for a mutant
-NEAR_SECONDS = 14.0  # of these, for tests in the folder of the module
-COMPILING = 120.0  # to compile a loop again; with it, the tests may take
-SLOWER = 4.0  # times longer than without a mutant: one that makes them run longer is noticed
+SECONDS = 12.0  # of the tests that are run for a mutant
+NEAR_SECONDS = 8.0  # of these, for tests in the folder of the module
+COMPILING = 120.0  # to compile loops again, if the mutant is in a file of loops
+STARTING = 15.0  # to import the package and the tests; with it, the tests may take
+SLOWER = 3.0  # times longer than without a mutant: one that makes them run longer is noticed
+FILE_SECONDS = 0.3  # to import a file of tests
 RECORDING = 9000.0  # of a folder of tests
 CROWD = 10  # how many times longer that may take on a crowded machine, or where a test only waits
-NOT_NEAR = ("mutations", "peers", "pipelines", "test_boundscheck.py")  # test other things
+NOT_NEAR = (  # test other things, or draw at random
+    "fuzz", "mutations", "peers", "pipelines", "test_architecture.py", "test_boundscheck.py",
+    "test_docs.py", "test_parameter_names.py",
+)  # fmt: skip
 PASSED, FAILED, NOTHING = 0, 1, 5  # exit codes of pytest; others mean that the tests did not run
 LATE = -1
 IMPORTED_ONCE = (
@@ -111,26 +116,29 @@ class Workshop:
         """Run all tests that are new or have changed, and note which lines they run through."""
         prepare(self.folder)
         noted = self.folder / "recorded.json"
-        known = json.loads(noted.read_text()) if noted.exists() else {}
+        known = json.loads(noted.read_text()) if noted.exists() else {"tests": {}, "sources": {}}
+        sources = _digests(ROOT / "ordrec", "*.py")
         due: dict[str, dict[str, str]] = {}
-        for path in sorted(TESTS.rglob("test_*.py")):
-            test, content = str(path.relative_to(TESTS)), path.read_bytes()
-            digest = hashlib.sha256(content).hexdigest()
-            if known.get(test) != digest and Path(test).parts[0] not in NOT_NEAR:
+        for test, digest in _digests(TESTS, "test_*.py").items():
+            if known["tests"].get(test) != digest and Path(test).parts[0] not in NOT_NEAR:
                 due.setdefault(Path(test).parts[0], {})[test] = digest
         for folder, tests in due.items():
             print(f"recording the tests of {folder}", flush=True)
             forget(self.folder, set(tests))
             self._run(list(tests), str(self.folder / "compiled"), RECORDING, recorded=True)
-            noted.write_text(json.dumps(known := known | tests))
-        self.traces = Traces(self.folder, ROOT / "ordrec")
+            known["tests"] |= tests
+            known["sources"] = sources | known["sources"]
+            noted.write_text(json.dumps(known))
+        stale = {file for file, digest in sources.items() if known["sources"].get(file) != digest}
+        self.traces = Traces(self.folder, ROOT / "ordrec", stale)
 
     def noticed(self, file: str, mutant: Mutant) -> bool:
         """Whether a test near the file fails once the mutant is in it, and passes without it."""
         tests, seconds = self.chosen(file, mutant.line)
+        limit = STARTING + SLOWER * seconds + COMPILING * _has_loops(file)
         with self._made(file, mutant) as cache:
             while tests:
-                code, failed = self._run(tests, cache, COMPILING + SLOWER * seconds)
+                code, failed = self._run(tests, cache, limit)
                 if code in (PASSED, NOTHING):
                     return False
                 unsound = [each for each in failed if not self._passes(each)]
@@ -144,24 +152,23 @@ class Workshop:
         through = self.traces.through(file, line)
         nearest = nearest_tests(file)
         if not through:  # what runs at import, or in other processes
-            through = {test for test in self.traces.seconds if test.split("::")[0] in nearest[:3]}
+            return [each for each in nearest[:3] if each.endswith(".py")], SECONDS
 
         def far(test: str) -> int:
             place = next((n for n, each in enumerate(nearest) if test.startswith(each)), None)
             return 2 if place is None else int(place > 0)
 
-        found, total = [], 0.0
+        found: dict[str, list[str]] = {}  # by file, so that what its tests share is made once
+        total = 0.0
         for near, limit in ((True, NEAR_SECONDS), (False, SECONDS)):
-            for test in sorted(
-                through - set(found), key=lambda test: (far(test), self._cost(test))
-            ):
-                if (far(test) < 2 or not near) and total + self._cost(test) <= limit:
-                    found.append(test)
-                    total += self._cost(test)
-        return found, total
-
-    def _cost(self, test: str) -> float:
-        return self.traces.seconds[test] + 0.02  # of pytest itself
+            for test in sorted(through, key=lambda test: (far(test), self.traces.seconds[test])):
+                file_of_tests = test.split("::")[0]
+                cost = self.traces.seconds[test] + FILE_SECONDS * (file_of_tests not in found)
+                known = test in found.get(file_of_tests, [])
+                if (far(test) == 2) is not near and not known and total + cost <= limit:
+                    found.setdefault(file_of_tests, []).append(test)
+                    total += cost
+        return [test for tests in found.values() for test in tests], total
 
     @contextlib.contextmanager
     def _made(self, file: str, mutant: Mutant) -> Iterator[str]:
@@ -173,8 +180,9 @@ class Workshop:
         try:
             # numba looks at the file of a function, not at those of what it calls: code compiled
             # with the mutant in it must not be found by the next one, nor the other way round
-            if "ordrec.runtime.compiling" in source:
-                _copy_compiled(self.folder / "compiled", own, _importers(file) | {file})
+            if _has_loops(file):
+                callers = _importers(file) if self.traces.loop_at(file, mutant.line) else set()
+                _copy_compiled(self.folder / "compiled", own, callers | {file})
                 yield str(own)
             else:
                 yield str(self.folder / "compiled")
@@ -267,6 +275,18 @@ class _Failures:
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.names.append(report.nodeid.removeprefix("tests/"))
+
+
+def _has_loops(file: str) -> bool:
+    return "ordrec.runtime.compiling" in (ROOT / "ordrec" / file).read_text()
+
+
+def _digests(folder: Path, pattern: str) -> dict[str, str]:
+    """Digests of the files below a folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob(pattern))
+    }
 
 
 def _copy_compiled(source: Path, target: Path, changed: set[str]) -> None:

@@ -55,6 +55,9 @@ class Plan:
         RMSE on the inner hold-out at each evaluation of learning.
     inner : InnerData or None
         What was prepared of the ratings that were not held out; None if nothing was learnt.
+    start : float64 array or None
+        Dual coefficients of all ratings, in the order of `prepare`, to solve from: those of
+        learning, and 0 where ratings were held out.
     """
 
     config: Preparation
@@ -62,14 +65,16 @@ class Plan:
     weights: Mapping[str, float]
     errors: list[float]
     inner: InnerData | None = None
+    start: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class InnerData:
-    """The ingredients for a part of the ratings, in the units of all of them."""
+    """The ingredients for a part of the ratings, in the units of all of them, and a solution."""
 
     data: JointData
     units: Units
+    solution: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ def fit_in_part(part: Ratings, plan: Plan, *, seed: int, n_jobs: int) -> FittedP
     data, units = plan.inner.data, plan.inner.units
     start = Layout.choose(data, (), config.components, plan.weights).start(plan.weights)
     with progress("scores"):
-        process = fit_process(data, start, seed, n_jobs)
+        process = fit_process(data, start, seed, n_jobs, start=plan.inner.solution)
         probit = fit_probit(process, part.scale.n_ranks)
     return FittedPredictor(process, probit, None, units, part.scale, part.user_ids, part.item_ids)
 
@@ -175,7 +180,7 @@ def fit_predictor(
         )
     report(0.0, whole, span=SOLVING)
     with progress("scores"):
-        process = fit_process(data, start, seed, n_jobs, final=not refits)
+        process = fit_process(data, start, seed, n_jobs, start=plan.start, final=not refits)
         probit = fit_probit(process, ratings.scale.n_ranks)
     likelihood = None
     if refits:
@@ -234,6 +239,10 @@ def learnt_plan(
         max_iter=max_iter, tol=TOLERANCE, n_jobs=n_jobs,
     )  # fmt: skip
     errors = [error / units.scale for error in learned.errors]
+    known = ~held[np.lexsort((ratings.items, ratings.users))]
+    start_of_all = np.zeros(ratings.n_ratings)
+    start_of_all[known] = learned.solution
     return replace(
-        plan, weights=learned.weights.as_dict(), errors=errors, inner=InnerData(data, units)
-    )
+        plan, weights=learned.weights.as_dict(), errors=errors,
+        inner=InnerData(data, units, learned.solution), start=start_of_all,
+    )  # fmt: skip

@@ -136,14 +136,21 @@ class Process:
 
 
 def fit_process(
-    data: JointData, weights: Weights, seed: int, n_jobs: int, *, final: bool = True
+    data: JointData,
+    weights: Weights,
+    seed: int,
+    n_jobs: int,
+    *,
+    start: np.ndarray | None = None,
+    final: bool = True,
 ) -> Process:
     """Solve for the dual coefficients and the leave-one-out scores under Gaussian noise.
 
-    A process that is not final keeps its blocks for `refit_process`, and has no ``undated``.
+    The solver starts from the coefficients ``start``, if there are any that are near. A process
+    that is not final keeps its blocks for `refit_process`, and has no ``undated``.
     """
     K = Covariance(data, weights, n_jobs)
-    return _solve(K, data.y, np.ones(data.y.size), None, seed, final=final)
+    return _solve(K, data.y, np.ones(data.y.size), start, seed, final=final)
 
 
 def fit_probit(process: Process, n_ranks: int) -> OrderedProbit:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,10 +39,14 @@ SD_OF_LOGS = 2.0  # standard deviation of the logarithms of the weights around t
 
 @dataclass(frozen=True)
 class Learned:
-    """Learnt weights, with the hold-out RMSE of each evaluation."""
+    """Learnt weights, with the hold-out RMSE of each evaluation.
+
+    ``solution`` has dual coefficients for nearly these weights, from the last evaluation.
+    """
 
     weights: Weights
-    errors: list[float] = field(default_factory=list)
+    errors: list[float]
+    solution: np.ndarray
 
 
 def learn_weights(
@@ -58,7 +62,8 @@ def learn_weights(
     """Minimise (1) at the pairs set aside, whose scaled ratings are ``y``."""
     from scipy.optimize import minimize  # takes long to import
 
-    objective = hold_out_objective(data, pairs, y, start, tol=tol, n_jobs=n_jobs)
+    solution = np.zeros(data.y.size)
+    objective = hold_out_objective(data, pairs, y, start, tol=tol, n_jobs=n_jobs, solution=solution)
     best: tuple[float, np.ndarray] = (np.inf, start.logs)
     errors: list[float] = []
     in_vain, unit = 0, 0.0
@@ -85,15 +90,23 @@ def learn_weights(
             bounds=[(log - 7.0, log + 5.0) for log in start.logs],
             options={"maxiter": max_iter, "maxfun": max_iter + 3, "maxls": 4},
         )
-    return Learned(start.with_logs(best[1]), errors)
+    return Learned(start.with_logs(best[1]), errors, solution)
 
 
 def hold_out_objective(
-    data: JointData, pairs: NewPairs, y: np.ndarray, start: Weights, *, tol: float, n_jobs: int = 1
+    data: JointData,
+    pairs: NewPairs,
+    y: np.ndarray,
+    start: Weights,
+    *,
+    tol: float,
+    n_jobs: int = 1,
+    solution: np.ndarray | None = None,
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray, float]]:
     """A function of the logarithms of the weights: (1), its gradient, and the RMSE.
 
-    Each evaluation starts its linear systems from the solutions of the one before.
+    Each evaluation starts its linear systems from the solutions of the one before; its dual
+    coefficients are written to ``solution``.
     """
     noise = np.ones(data.y.size)
     first = start.logs
@@ -113,6 +126,8 @@ def hold_out_objective(
         back = solve(K, right, noise, tol=tol, max_iter=400, start=last["gamma"], inverse=inverse)
         gamma = back.x.astype(np.float64)
         last["a"], last["gamma"] = solved.x, back.x
+        if solution is not None:
+            solution[:] = a
         slope = gradient(K, pairs, parts, a, gamma, e)[weights.layout.free]
         pull = (logs - first) / SD_OF_LOGS**2
         value = 0.5 * float(e @ e) + 0.5 * float(pull @ (logs - first))  # (1)

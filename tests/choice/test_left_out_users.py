@@ -1,0 +1,84 @@
+"""What a mixture chooses by users who are left out of its models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ordrec.choice.choosing import Chosen
+from ordrec.choice.left_out_users import groups_left_out
+from ordrec.choice.mixture import UNSEEN_WEIGHTS, ChoiceMixture, mixed_scores
+from ordrec.datasets import synthetic_ratings
+from ordrec.recommend import ImplicitALS
+
+RATINGS = synthetic_ratings(110, 40, n_ratings=1400, seed=5)
+
+
+@pytest.fixture(scope="module")
+def mixture() -> ChoiceMixture:
+    return ChoiceMixture(n_factors=4).fit(RATINGS)
+
+
+def groups_of(mixture: ChoiceMixture, **options):
+    return groups_left_out(
+        mixture._history, None, np.random.default_rng(0), mixture.part_models, mixed_scores,
+        n_ranks=5, **options,
+    )  # fmt: skip
+
+
+def test_groups_are_disjoint_and_unknown_to_their_models(mixture) -> None:
+    groups = groups_of(mixture, least=20, several=True)
+    assert [group.own.shape[0] for group in groups] == [22] * 5
+    whole = mixture._history
+    for group in groups:
+        left = np.flatnonzero((np.diff(whole.indptr) > 0) & (np.diff(group.rest.indptr) == 0))
+        assert (whole[left] != group.own).nnz == 0
+        assert np.array_equal(group.counts, mixture.item_counts_ - np.bincount(
+            group.own.indices, minlength=RATINGS.n_items
+        ))  # fmt: skip
+        assert not group.als.user_factors_[left].any()
+        assert (group.split.given + group.split.held != group.own).nnz == 0
+    taken = sum(np.diff(group.rest.indptr) == 0 for group in groups)
+    assert np.array_equal(taken, np.ones(110))
+
+
+def test_one_group_where_it_is_enough_and_none_of_too_few_users(mixture) -> None:
+    assert len(groups_of(mixture, least=20, several=False)) == 1
+    assert not groups_of(mixture, least=23, several=True)
+
+
+def test_lists_of_left_out_users_are_those_of_a_model_without_them(mixture) -> None:
+    group = groups_of(mixture, least=20, several=False)[0]
+    E, A = group.ease.score_histories(group.given), group.als.score_histories(group.given)
+    scores = mixed_scores(E, A, group.counts, 0.35)
+    np.testing.assert_array_equal(group.scores(group.given, 0.35), scores)
+    scores[group.given.toarray() > 0] = -np.inf
+    scores[:, group.counts == 0] = -np.inf
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :10]
+    np.testing.assert_allclose(group.quality(0.35, 0.0), group.measure(best))
+
+
+def test_the_unseen_weight_that_makes_better_lists_is_taken(monkeypatch) -> None:
+    def smaller(found):
+        names = tuple(found)
+        name = "smaller" if "smaller" in names else names[0]
+        return Chosen(name, names, np.zeros(len(names)), np.zeros(len(names)))
+
+    monkeypatch.setattr(Chosen, "among", smaller)
+    model = ChoiceMixture(n_factors=4).fit(RATINGS)
+    least = UNSEEN_WEIGHTS[-1]
+    assert model.als_.unseen_weight == least
+    alone = ImplicitALS(
+        n_factors=4, regularization=model.als_regularization, unseen_weight=least
+    ).fit(RATINGS)
+    np.testing.assert_allclose(model.als_.item_factors_, alone.item_factors_, rtol=1e-6)
+
+
+def test_items_with_few_ratings_have_the_scores_of_als() -> None:
+    E, A = np.array([[0.0, 0.5, 0.2]]), np.array([[0.4, 0.1, 0.3]])
+    counts = np.array([2, 3, 10])
+    scores = mixed_scores(E, A, counts, 0.35)[0]
+    floor = 0.01 + 0.001 * counts / 10
+    share = np.array([1.0, 0.35, 0.35])
+    expected = (1 - share) * np.log(np.maximum(E, 1e-9) + floor) + share * np.log(A + floor)
+    np.testing.assert_allclose(scores, expected[0])
