@@ -189,7 +189,7 @@ class ImplicitALS(ChoiceModel):
         new_rows = np.zeros((added, width), self.user_factors_.dtype)
         self.user_factors_ = np.vstack([self.user_factors_, new_rows])
         with one_blas_thread():
-            self.user_factors_[users] = self._rows(self._history[users], self.item_factors_)
+            self.user_factors_[users] = self._rows(self.history_rows(users), self.item_factors_)
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of an item, by codes."""

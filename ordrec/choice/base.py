@@ -2,7 +2,8 @@
 
 A choice model scores items by how likely a user is to pick them. It is a function of the user's
 history, a sparse row with ``rank / n_ranks`` at each item the user has rated, or ``1 + log(count)``
-at each that they have picked, where there are no ratings. Known users are
+at each that they have picked, where there are no ratings; events beside them are added with weights
+that are chosen in training (`ordrec.choice.events`). Known users are
 scored from the rows remembered in training, new users from the rows given to `fold_in`; equal
 rows have equal scores.
 """
@@ -17,9 +18,15 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.choice.inner_splits import entry_times, ranks_of_interest
+from ordrec.choice.events import (
+    MOST_ENTRY,
+    EventHistories,
+    is_event,
+    learnt_weights,
+    merged_rows,
+)
+from ordrec.choice.inner_splits import entries_where, entry_times, ranks_of_interest
 from ordrec.data import Ratings, Scale
-from ordrec.data.columns import MOST_PICKS
 from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
@@ -31,10 +38,9 @@ from ordrec.storage.schema import Array, Optional, Part, Parts, Table
 
 __all__ = ["SHARED", "ChoiceModel", "histories", "replaced_rows"]
 
-MOST_INTEREST = 1.0 + np.log(MOST_PICKS)  # more than that no history holds
 
 # what choice models of the same ratings have in common
-SHARED = (*IDENTITY, "_history", "item_counts_", "item_groups_")
+SHARED = (*IDENTITY, "_history", "_events", "item_counts_", "item_groups_")
 
 
 def histories(ratings: Ratings) -> sparse.csr_array:
@@ -72,7 +78,8 @@ class ChoiceModel(ListingModel):
     """
 
     stored: ClassVar = IDENTITY | {
-        "_history": Table("users", "items", low=0.0, high=MOST_INTEREST),
+        "_history": Table("users", "items", low=0.0, high=MOST_ENTRY),
+        "_events": Optional(Part(EventHistories)),
         "item_counts_": Array("items", dtype=np.int64, low=0),
         "item_groups_": Parts(ItemGroups),
         "held_out_": Optional(Part(HeldOut)),
@@ -80,8 +87,10 @@ class ChoiceModel(ListingModel):
 
     ordered_by = "pick"  # the chance of it
     _learns_from_picks = True
+    _notices_events = True
     _dated: ClassVar[bool] = False  # whether `_learn` looks at times
-    _history: sparse.csr_array
+    _history: sparse.csr_array  # what is rated, or picked
+    _events: EventHistories | None = None
     item_counts_: np.ndarray
     held_out_: HeldOut | None = None  # ratings that `fit_scan` left out
 
@@ -134,6 +143,10 @@ class ChoiceModel(ListingModel):
         self._remember(ratings)
         self.held_out_, history = None, histories(ratings)
         times = entry_times(ratings, history) if self._dated else None
+        self._events = None
+        if ratings.events is not None:
+            weights = learnt_weights(ratings, history, getattr(self, "n_jobs", None))
+            self._events = EventHistories.of(ratings, weights)
         return self.learn(history, times, ratings.item_table)
 
     def learn(
@@ -143,15 +156,48 @@ class ChoiceModel(ListingModel):
 
         ``times`` are those of the entries, whose indices are sorted; ``items`` is the item table.
         """
+        own = ~is_event(history, self.event_entries)
+        if not own.all():  # of a part, which was set aside with its events
+            history, times = entries_where(history, own), None if times is None else times[own]
         self._history, self.item_groups_ = history, item_groups(items)
+        if self._events is not None:
+            history, order = merged_rows(history, self._events.entries)
+            if times is not None:
+                times = np.concatenate([times, self._events.times])[order]
         self.item_counts_ = np.bincount(history.indices, minlength=history.shape[1])
         self._learn(history, times, items)
         return self
+
+    @property
+    def event_entries(self) -> sparse.csr_array | None:
+        """The entries of histories that are events."""
+        return None if self._events is None else self._events.entries
+
+    @property
+    def event_weights_(self) -> dict[str, float]:
+        """How much each kind of events counts, where the lowest rating is ``1 / n_ranks``.
+
+        0 for a kind that says nothing of what users pick; none without events.
+        """
+        return {} if self._events is None else self._events.by_kind
+
+    @property
+    def joined_history(self) -> sparse.csr_array:
+        """The histories of all users, with their events."""
+        if self._events is None or not self._events.entries.nnz:
+            return self._history
+        kept = self.__dict__.get("_joined")
+        if kept is None or kept[0] is not self._history or kept[1] is not self._events:
+            joined = merged_rows(self._history, self._events.entries)[0]
+            kept = self.__dict__["_joined"] = self._history, self._events, joined
+        return kept[2]
 
     def without_users(self) -> Self:
         """Return a copy that knows no users."""
         model = copy.copy(self)
         model.user_ids_, model._history = self.user_ids_[:0], self._history[:0]
+        if self._events is not None:
+            model._events = self._events.resized(0, len(self.item_ids_))
         return model
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
@@ -199,17 +245,18 @@ class ChoiceModel(ListingModel):
             self.item_filter().hide(scores, self.history_rows(block))
             best = best_columns(scores, n)
             parts.append(np.take_along_axis(scores, np.maximum(best, 0), axis=1))
-        return np.concatenate(parts), np.diff(self._history.indptr)[codes]
+        return np.concatenate(parts), np.diff(self.joined_history.indptr)[codes]
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the item codes and the levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
-        row = self.history_rows(codes_of(self.user_ids_, [user]))
+        code = codes_of(self.user_ids_, [user])
+        row = self._history[code] if code[0] >= 0 else self._history[:0]
         return row.indices.astype(np.int64), self._levels(row.data)
 
     def history_rows(self, codes: np.ndarray) -> sparse.csr_array:
         """Return the histories of users by code, one row each; -1 is a user without ratings."""
-        rows = self._history[np.maximum(codes, 0)]
+        rows = self.joined_history[np.maximum(codes, 0)]
         if (codes < 0).any():
             rows = sparse.csr_array(sparse.diags_array((codes >= 0).astype(np.float64)) @ rows)
             rows.eliminate_zeros()
@@ -237,8 +284,14 @@ class ChoiceModel(ListingModel):
         given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
         model = copy.copy(self)
         model.user_ids_ = user_ids
-        model._history = replaced_rows(self._history, given, np.unique(users))
-        model._on_fold_in(np.unique(users))
+        changed = np.unique(users)
+        model._history = replaced_rows(self._history, given, changed)
+        if self._events is not None:
+            events = self._events.resized(*shape)
+            if ratings.events is not None:
+                events = events.with_those_of(ratings, user_ids, self.item_ids_, changed)
+            model._events = events.without(model._history)
+        model._on_fold_in(changed)
         return model
 
     def with_items(self, ratings: Ratings) -> Self:
@@ -269,7 +322,7 @@ class ChoiceModel(ListingModel):
     def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
         """The ratings of users by id: user, item and rating, or count without ratings."""
         codes = codes_of(self.user_ids_, users)
-        known = self.history_rows(codes[codes >= 0])
+        known = self._history[codes[codes >= 0]]
         raters = users[codes >= 0].repeat(np.diff(known.indptr))
         items = self.item_ids_.take(known.indices)
         return pd.DataFrame({"user": raters, "item": items} | self._said(known.data))
@@ -303,9 +356,9 @@ class ChoiceModel(ListingModel):
         Returns
         -------
         DataFrame
-            ``item``, the user's ``rating`` of it (the ``count`` of picks without ratings), and
-            its ``contribution`` to the score. Empty for a model whose scores are no such sums,
-            and for a user without ratings.
+            ``item``, the user's ``rating`` of it (the ``count`` of picks without ratings; NaN
+            for an event), and its ``contribution`` to the score. Empty for a model whose scores
+            are no such sums, and for a user without ratings.
         """
         user_codes, item_codes = self._codes([user], [item])
         row = self.history_rows(user_codes)
@@ -315,9 +368,13 @@ class ChoiceModel(ListingModel):
         if parts is None:
             row, parts = row[:, :0], np.zeros(0)
         order = np.argsort(-np.abs(parts), kind="stable")
+        said = self._said(row.data[order])
+        if row.nnz and self._events is not None:
+            met = is_event(row, self._events.entries[user_codes])[order]
+            said = {name: np.where(met, np.nan, values) for name, values in said.items()}
         return pd.DataFrame(
             {"item": self.item_ids_.take(row.indices[order])}
-            | self._said(row.data[order])
+            | said
             | {"contribution": parts[order]}
         )
 

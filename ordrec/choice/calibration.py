@@ -36,6 +36,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
+from ordrec.choice.events import is_event
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     INNER_USERS,
@@ -256,6 +257,7 @@ def learnt_calibration(
     *,
     n_splits: int = 1,
     horizon: float = 0.25,
+    events: sparse.csr_array | None = None,
 ) -> PickCalibration:
     """Calibrate on histories of which a part is set aside, and once more on what is left of these.
 
@@ -274,11 +276,17 @@ def learnt_calibration(
     n_splits : int
         How often a part is set aside.
     horizon : float
+    events : csr_array, optional
+        The entries of the history that are no picks.
     """
-    splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
+    splits = inner_splits(
+        history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS,
+        events=is_event(history, events),
+    )  # fmt: skip
     deeper = [
         inner_splits(
-            split.given, 1, SHARE, rng, times=split.given_times, max_users=INNER_USERS
+            split.given, 1, SHARE, rng, times=split.given_times, max_users=INNER_USERS,
+            events=is_event(split.given, events),
         )[0]
         for split in splits
     ]  # fmt: skip
@@ -321,6 +329,7 @@ def calibrated_picks(
         history,
         times,
         np.random.default_rng(seed),
+        events=model.event_entries,
     )
 
 
@@ -328,6 +337,6 @@ def _lists_of_refit(model: ChoiceModel, split: InnerSplit) -> ListedScores:
     """Lists of a copy of the model that is fitted to the given part."""
     given, held = split.given, split.held[split.rows]
     fitted = copy.copy(model).learn(given, split.given_times if model._dated else None, None)
-    scores = fitted.score_users(split.rows)
-    fitted.item_filter().hide(scores, given[split.rows])
-    return ListedScores.of(scores, np.diff(given.indptr)[split.rows], held)
+    scores, known = fitted.score_users(split.rows), fitted.history_rows(split.rows)
+    fitted.item_filter().hide(scores, known)
+    return ListedScores.of(scores, np.diff(known.indptr), held)

@@ -1,4 +1,4 @@
-"""Choosing among models by their lists: the simplest that is not worse than the best by chance."""
+"""Choosing among models by their lists: the first that is not worse than the best by chance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Chosen:
     name : str
         The candidate that was chosen.
     names : tuple of str
-        All candidates, the simplest first.
+        All candidates, in the order of preference.
     quality : array
         The mean NDCG of each candidate's lists.
     errors : array
@@ -53,7 +53,7 @@ class Chosen:
 
     @classmethod
     def among(cls, qualities: Mapping[str, np.ndarray]) -> Chosen:
-        """Choose by the qualities of lists for the same users, the simplest candidate first.
+        """Choose by the qualities of lists for the same users, the preferred candidate first.
 
         The first candidate is chosen whose mean falls short of the best one's by no more than the
         standard error of the difference.

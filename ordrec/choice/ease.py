@@ -14,12 +14,14 @@ from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_nearest import NearestProblem
-from ordrec.choice.ease_solver import EaseProblem
+from ordrec.choice.ease_solver import EaseProblem, row_factors
+from ordrec.choice.events import is_event
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     SHARE,
     ListQuality,
     climb_by_doubling,
+    entries_where,
     inner_splits,
     left_out_quality,
     without_users,
@@ -31,7 +33,7 @@ from ordrec.models.workplace import kept
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.storage.schema import Array, Matrix, Number
 
-__all__ = ["EASE", "EaseInputs", "row_factors"]
+__all__ = ["EASE", "EaseInputs"]
 
 COPIES = 4  # square matrices held at the same time: both Grams, the inverse, the weights
 START = 200.0  # where the search for the ridge begins
@@ -146,7 +148,10 @@ class EASE(ChoiceModel):
         self.weighted_items_, self.mean_count_ = inputs.items, inputs.mean_count
         self.tried_: dict[float, float] = {}
         ridge, problem = self.regularization, cache(lambda: inputs.problem(n_jobs))
-        about = inputs.history, inputs.factors, inputs.counts, inputs.n_nearest, inputs.max_memory
+        about = (
+            inputs.history, inputs.factors, inputs.counts, inputs.n_nearest, inputs.max_memory,
+            *(() if inputs.events is None else (inputs.events,)),
+        )  # fmt: skip
 
         if ridge is None:
             ridge, self.tried_ = chosen_ridge(inputs, about, problem, n_ranks, n_jobs, rng)
@@ -184,9 +189,10 @@ class EASE(ChoiceModel):
         counts = self.item_counts_
         items = np.flatnonzero(counts >= self.min_ratings)
         exact = items.size <= self._largest_exact
+        events = None if self._events is None else sparse.csr_array(self._events.entries[:, items])
         return EaseInputs.of(
             history, items, counts[items], self.user_power, self.item_power,
-            None if exact else self.n_nearest, PAIRS_SHARE * self.max_memory,
+            None if exact else self.n_nearest, PAIRS_SHARE * self.max_memory, events,
         )  # fmt: skip
 
     @property
@@ -254,6 +260,7 @@ class EaseInputs:
     item_power: float
     n_nearest: int | None  # None: each item is regressed on all others
     max_memory: float
+    events: sparse.csr_array | None  # those of the history that are no picks
 
     @classmethod
     def of(
@@ -265,6 +272,7 @@ class EaseInputs:
         item_power: float,
         n_nearest: int | None,
         max_memory: float,
+        events: sparse.csr_array | None,
     ) -> EaseInputs:
         """From the histories of all users, the items that get weights, and their counts."""
         sizes = np.diff(history.indptr)
@@ -273,7 +281,7 @@ class EaseInputs:
         own = sparse.csr_array(history[:, items])
         own.sort_indices()
         mean_item_count = float(counts.mean()) if counts.size else 1.0
-        fixed = mean_item_count, item_power, n_nearest, max_memory
+        fixed = mean_item_count, item_power, n_nearest, max_memory, events
         return cls(items, own, factors, mean_count, counts, *fixed)
 
     def most_rated(self, n_items: int) -> EaseInputs:
@@ -283,7 +291,10 @@ class EaseInputs:
         most = np.sort(np.argsort(-self.counts, kind="stable")[:n_items])
         own = sparse.csr_array(self.history[:, most])
         own.sort_indices()
-        return replace(self, items=self.items[most], history=own, counts=self.counts[most])
+        events = None if self.events is None else sparse.csr_array(self.events[:, most])
+        return replace(
+            self, items=self.items[most], history=own, counts=self.counts[most], events=events
+        )
 
     @property
     def dtype(self) -> type:
@@ -351,10 +362,14 @@ def _by_leaving_out(
 ) -> Callable[[float], float]:
     """The quality of a ridge by leave-one-out of users."""
     own = inputs.history[rows]
+    met = None if inputs.events is None else inputs.events[rows]
+    picks = own if met is None else entries_where(own, ~is_event(own, met))
 
     def quality(ridge: float) -> float:
         scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
-        return float(left_out_quality(scores, own, n_ranks).mean())
+        if met is not None:
+            ItemFilter(np.ones(inputs.items.size, dtype=np.bool_)).hide(scores, met)
+        return float(left_out_quality(scores, picks, n_ranks).mean())
 
     return quality
 
@@ -367,7 +382,9 @@ def _by_held_parts(
     The users whose lists are measured take no part in the regressions.
     """
     rng, n_users = np.random.default_rng(0), rows.size
-    (split,) = inner_splits(inputs.history[rows], 1, SHARE, rng, max_users=n_users)
+    history = inputs.history[rows]
+    events = is_event(history, None if inputs.events is None else inputs.events[rows])
+    (split,) = inner_splits(history, 1, SHARE, rng, max_users=n_users, events=events)
     own, given = split.rows, split.given[split.rows]
     rest = replace(inputs, history=without_users(inputs.history, rows))
     problem = rest.problem(n_jobs)
@@ -386,8 +403,3 @@ def _by_held_parts(
         return float(measure(np.concatenate(lists)).mean())
 
     return quality
-
-
-def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:
-    """Factors by which rows of histories with these numbers of ratings are scaled."""
-    return (np.maximum(sizes, 1) / mean_count) ** -user_power

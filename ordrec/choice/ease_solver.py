@@ -30,9 +30,14 @@ from scipy import linalg, sparse
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel.spans import over_spans
 
-__all__ = ["EaseProblem", "EaseSolution"]
+__all__ = ["EaseProblem", "EaseSolution", "row_factors"]
 
 ROWS_AT_ONCE = 512
+
+
+def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:
+    """Factors by which rows of histories with these numbers of ratings are scaled."""
+    return (np.maximum(sizes, 1) / mean_count) ** -user_power
 
 
 class EaseProblem:

@@ -19,6 +19,7 @@ __all__ = [
     "ListQuality",
     "climb_by_doubling",
     "cut_histories",
+    "entries_where",
     "entry_times",
     "inner_splits",
     "left_out_quality",
@@ -160,6 +161,7 @@ def inner_splits(
     times: np.ndarray | None = None,
     max_users: int,
     one: bool = False,
+    events: np.ndarray | None = None,
 ) -> list[InnerSplit]:
     """Set aside a share of every user's entries, several times.
 
@@ -178,20 +180,25 @@ def inner_splits(
         Largest number of ``rows``; they are drawn at random.
     one : bool
         Set aside one entry of each user in place of a share.
+    events : bool array, optional
+        Which entries of the history are events: they are not set aside, and do not count.
     """
     sizes = np.diff(history.indptr)
     user = np.repeat(np.arange(history.shape[0]), sizes)
-    wanted = np.ones_like(sizes) if one else np.rint(share * sizes).astype(np.int64)
-    count = np.minimum(wanted, np.maximum(sizes - 1, 0))
+    is_pick = np.ones(history.nnz, dtype=np.bool_) if events is None else ~events
+    n_picks = np.bincount(user[is_pick], minlength=sizes.size)
+    wanted = np.ones_like(sizes) if one else np.rint(share * n_picks).astype(np.int64)
+    count = np.minimum(wanted, np.maximum(n_picks - 1, 0))
     found = []
     for _ in range(n_splits):
         keys = rng.random(history.nnz)
         # the last of each user by time, then by chance
-        order = np.lexsort((keys, user) if times is None else (keys, times, user))
+        within = (keys, is_pick) if times is None else (keys, times, is_pick)
+        order = np.lexsort((*within, user))
         place = np.empty(history.nnz, dtype=np.int64)
         place[order] = np.arange(history.nnz) - history.indptr[user[order]]
         out = place >= (sizes - count)[user]
-        given, held = _selected(history, user, ~out), _selected(history, user, out)
+        given, held = entries_where(history, ~out), entries_where(history, out)
         rows = np.flatnonzero((np.diff(given.indptr) > 0) & (np.diff(held.indptr) > 0))
         if rows.size > max_users:
             rows = np.sort(rng.choice(rows, max_users, replace=False))
@@ -208,13 +215,13 @@ def cut_histories(
     place = np.empty(history.nnz, dtype=np.int64)
     place[order] = np.arange(history.nnz) - history.indptr[user[order]]
     given = place < length
-    return _selected(history, user, given), _selected(history, user, ~given)
+    return entries_where(history, given), entries_where(history, ~given)
 
 
 def without_users(history: sparse.csr_array, users: np.ndarray) -> sparse.csr_array:
     """Return the histories with those of some users emptied."""
     user = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
-    return _selected(history, user, ~np.isin(user, users))
+    return entries_where(history, ~np.isin(user, users))
 
 
 def entry_times(ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
@@ -227,7 +234,9 @@ def entry_times(ratings: Ratings, history: sparse.csr_array) -> np.ndarray | Non
     return table.data
 
 
-def _selected(history: sparse.csr_array, user: np.ndarray, entries: np.ndarray) -> sparse.csr_array:
+def entries_where(history: sparse.csr_array, entries: np.ndarray) -> sparse.csr_array:
+    """Return the histories with these entries alone, given by a mask."""
+    user = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
     counts = np.bincount(user[entries], minlength=history.shape[0])
     start = np.concatenate([[0], np.cumsum(counts)])
     return sparse.csr_array(

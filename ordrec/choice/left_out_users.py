@@ -14,13 +14,22 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
+from ordrec.choice.choosing import Chosen
 from ordrec.choice.cold_start import ListedHistories, cut_parts, with_popularity
 from ordrec.choice.ease import EASE
-from ordrec.choice.inner_splits import SHARE, InnerSplit, ListQuality, inner_splits, without_users
+from ordrec.choice.events import is_event
+from ordrec.choice.inner_splits import (
+    SHARE,
+    InnerSplit,
+    ListQuality,
+    entries_where,
+    inner_splits,
+    without_users,
+)
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 
-__all__ = ["LeftOutUsers", "groups_left_out"]
+__all__ = ["LeftOutUsers", "groups_left_out", "last_better"]
 
 GROUP, ENOUGH = 500, 1000  # users of a group, and of all groups
 MOST_GROUPS = 5
@@ -37,7 +46,7 @@ class LeftOutUsers:
     rest : csr_array
         The histories of all others.
     own : csr_array
-        The histories of the group.
+        The histories of the group, without events.
     split : InnerSplit
         Of these.
     counts : int64 array
@@ -100,6 +109,7 @@ def groups_left_out(
     n_ranks: int,
     least: int,
     several: bool,
+    events: sparse.csr_array | None = None,
 ) -> Sequence[LeftOutUsers]:
     """Return groups of users, of whose histories the latest part is set aside, or a random one.
 
@@ -117,6 +127,8 @@ def groups_left_out(
         Smallest size of a group; there are none of fewer users.
     several : bool
         Whether there is more than one group where that takes less than enough users.
+    events : csr_array, optional
+        The entries of the histories that are no picks.
     """
     present = np.flatnonzero(np.diff(history.indptr) > 0)
     size = min(GROUP, present.size // MOST_GROUPS)
@@ -129,11 +141,40 @@ def groups_left_out(
     for users in np.sort(drawn.reshape(number, size), axis=1):
         rest, own = without_users(history, users), history[users]
         counts = np.bincount(rest.indices, minlength=rest.shape[1])
+        met = is_event(own, None if events is None else events[users])
         (split,) = inner_splits(
-            own, 1, SHARE, rng, max_users=users.size,
+            own, 1, SHARE, rng, max_users=users.size, events=met,
             times=None if times is None else times[np.isin(row, users)],
         )  # fmt: skip
         groups.append(
-            LeftOutUsers(rest, own, split, counts, *models_of(rest, counts), n_ranks, mixed)
+            LeftOutUsers(
+                rest,
+                entries_where(own, ~met),
+                split,
+                counts,
+                *models_of(rest, counts),
+                n_ranks,
+                mixed,
+            )
         )
     return groups
+
+
+def last_better(
+    groups: Sequence[LeftOutUsers],
+    values: Sequence[float],
+    refitted: Callable[[LeftOutUsers, float], LeftOutUsers],
+    quality: Callable[[Sequence[LeftOutUsers]], np.ndarray],
+) -> tuple[float | None, Sequence[LeftOutUsers]]:
+    """Try values of a parameter while each is better than the one before, beyond chance.
+
+    Returns the last one that was, None if there is none, and the groups fitted with it.
+    """
+    best = None
+    for value in values:
+        tried = [refitted(group, value) for group in groups]
+        found = {"before": quality(groups), "after": quality(tried)}
+        if Chosen.among(found).name == "before":
+            break
+        best, groups = value, tried
+    return best, groups

@@ -41,7 +41,8 @@ from ordrec.choice.cold_start import (
     popularity_of,
     with_popularity,
 )
-from ordrec.choice.ease import CHOOSING_ITEMS, EASE
+from ordrec.choice.ease import EASE
+from ordrec.choice.events import is_event
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     INNER_USERS,
@@ -49,7 +50,7 @@ from ordrec.choice.inner_splits import (
     InnerSplit,
     inner_splits,
 )
-from ordrec.choice.left_out_users import LeftOutUsers, groups_left_out
+from ordrec.choice.left_out_users import LeftOutUsers, groups_left_out, last_better
 from ordrec.choice.new_items import ListsNewItems, NewItems
 from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter
@@ -63,15 +64,15 @@ __all__ = ["ChoiceMixture"]
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
 USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 MANY = 300_000  # ratings: from here on more factors and one inner split
-MANY_ITEMS = 5000  # from here on, models are fitted once without some users, and not several times
+MANY_ITEMS = 5000  # from here on, one group of users is left out, and no other ridge is tried
 USUAL_MIX = 0.35
 MIXES = {  # the first that is no worse than the best by more than a standard error is taken
     "mixture": USUAL_MIX, "EASE": 0.0, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
     "mixture, mostly ALS": 0.65, "ALS": 1.0,
 }  # fmt: skip
-RIDGES = (4.0, 16.0, 0.25)  # that are tried, times the one by leave-one-out
-USUAL_UNSEEN_WEIGHT = 0.3
-UNSEEN_WEIGHTS = (0.1, 0.03)  # that are tried, each if the one before makes better lists
+# tried one after the other, as long as each makes better lists than the one before
+LARGER_RIDGES, SMALLER_RIDGES = (4.0, 16.0), (0.25,)  # times the one by leave-one-out
+USUAL_UNSEEN_WEIGHT, UNSEEN_WEIGHTS = 0.3, (0.1, 0.03)
 ALL_POPULARITY = 1e9  # a constant of `cold_start` with which nothing but popularity counts
 
 
@@ -180,11 +181,13 @@ class ChoiceMixture(ListsNewItems):
             self.calibration_ = learnt_calibration(
                 self.inner_lists, lambda codes: self.listed_scores(codes, TOP), history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
+                events=self.event_entries,
             )  # fmt: skip
             return
         (split,) = inner_splits(
-            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True
-        )
+            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True,
+            events=is_event(history, self.event_entries),
+        )  # fmt: skip
         self.calibration_ = PickCalibration(self.horizon)
         if split.rows.size >= FEW_USERS:
             lists = self.inner_lists(split)
@@ -249,7 +252,7 @@ class ChoiceMixture(ListsNewItems):
         """Choose what is left open, by both models fitted without some of the users."""
         groups = groups_left_out(
             history, times, rng, self.part_models, mixed_scores,
-            n_ranks=self.scale_.n_ranks, least=FEW_USERS,
+            n_ranks=self.scale_.n_ranks, least=FEW_USERS, events=self.event_entries,
             several=history.nnz <= MANY and self.ease_.weighted_items_.size <= MANY_ITEMS,
         )  # fmt: skip
         if self.cold is None:
@@ -266,7 +269,7 @@ class ChoiceMixture(ListsNewItems):
             return quality(groups, self.mix_, self.cold_)
 
         groups = self._with_chosen_unseen_weight(groups, history, usual)
-        if self.regularization is None and self.ease_.weighted_items_.size <= CHOOSING_ITEMS:
+        if self.regularization is None and self.ease_.weighted_items_.size <= MANY_ITEMS:
             groups = self._with_chosen_ridge(groups, history, rng, usual)
         if self.mix is None:
             found = {name: quality(groups, mix, self.cold_) for name, mix in MIXES.items()}
@@ -284,16 +287,14 @@ class ChoiceMixture(ListsNewItems):
         history: sparse.csr_array,
         quality: Callable[[Sequence[LeftOutUsers]], np.ndarray],
     ) -> Sequence[LeftOutUsers]:
-        """Fit ALS anew while a smaller unseen weight makes better lists; return the groups."""
-        before = self.als_.unseen_weight
-        for weight in UNSEEN_WEIGHTS:
-            trial = [replace(group, als=self._part_als(group.rest, weight)) for group in groups]
-            found = {"now": quality(groups), "smaller": quality(trial)}
-            if Chosen.among(found).name == "now":
-                break
-            groups, before = trial, weight
-        if before != self.als_.unseen_weight:
-            self.als_ = self._new_als(before).shared_with(self)
+        """Fit ALS anew where a smaller unseen weight makes better lists; return the groups."""
+
+        def refitted(group: LeftOutUsers, weight: float) -> LeftOutUsers:
+            return replace(group, als=self._part_als(group.rest, weight))
+
+        weight, groups = last_better(groups, UNSEEN_WEIGHTS, refitted, quality)
+        if weight is not None:
+            self.als_ = self._new_als(weight).shared_with(self)
             self.als_.learn_histories(history)
         return groups
 
@@ -305,20 +306,19 @@ class ChoiceMixture(ListsNewItems):
         quality: Callable[[Sequence[LeftOutUsers]], np.ndarray],
     ) -> Sequence[LeftOutUsers]:
         """Fit EASE anew where another ridge makes better lists; return the groups with it."""
-        tried = {1.0: groups}
-        for factor in RIDGES:
+
+        def refitted(group: LeftOutUsers, factor: float) -> LeftOutUsers:
             ridge = self.ease_.regularization_ * factor
-            tried[factor] = [
-                replace(group, ease=self._part_ease(group.rest, group.counts, ridge))
-                for group in groups
-            ]
-        found = {str(factor): quality(trial) for factor, trial in tried.items()}
-        best = float(Chosen.among(found).name)
-        if best != 1.0:
-            chosen = self._new_ease(self.ease_.regularization_ * best)
+            return replace(group, ease=self._part_ease(group.rest, group.counts, ridge))
+
+        factor, groups = last_better(groups, LARGER_RIDGES, refitted, quality)
+        if factor is None:
+            factor, groups = last_better(groups, SMALLER_RIDGES, refitted, quality)
+        if factor is not None:
+            chosen = self._new_ease(self.ease_.regularization_ * factor)
             self.ease_ = chosen.shared_with(self)
             self.ease_.learn_histories(history, self.scale_.n_ranks, rng)
-        return tried[best]
+        return groups
 
     def part_models(
         self, history: sparse.csr_array, counts: np.ndarray

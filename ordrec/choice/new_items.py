@@ -283,6 +283,8 @@ class ListsNewItems(ChoiceModel):
         model.item_counts_ = np.concatenate([self.item_counts_, np.zeros(len(new), np.int64)])
         model._history = self._history.copy()
         model._history.resize((self._history.shape[0], len(model.item_ids_)))
+        if self._events is not None:
+            model._events = self._events.resized(*model._history.shape)
         model._take_up(taken_up)
         return model
 

@@ -13,9 +13,11 @@ fitted as a conditional logit (`ordrec.choice.conditional_logit`):
 Candidates are compared on the kind of picks that the model is for: each user's last rating
 (``future="next"``), or, for the latest part of histories, their last half. (A latest fifth that is
 held out in training favours a short memory more than the future does; the last half does so less.)
-The simplest candidate is taken that is no worse than the best by more than a standard error. For
-the next pick, of which there is one per user, the weights that maximise its likelihood come before
-the fixed ones, and deeper lists are compared.
+Candidates are tried in a fixed order, and the first is taken that is no worse than the best by more
+than a standard error. For the next pick, of which there is one per user, the weights that maximise
+its likelihood come before the fixed ones, and deeper lists are compared. For the latest part, the
+long memory comes first, then the mixture: halves of histories say less for the order than the ends
+of whole ones do, so that it takes evidence against the order to leave it out.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.choice.base import MOST_INTEREST, SHARED, ChoiceModel, replaced_rows
+from ordrec.choice.base import SHARED, ChoiceModel, replaced_rows
 from ordrec.choice.calibration import TOP, ListedScores, PickCalibration
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.conditional_logit import fitted_weights
+from ordrec.choice.events import MOST_ENTRY, is_event, merged_rows
 from ordrec.choice.inner_splits import (
     FEW_USERS,
     InnerSplit,
@@ -82,6 +85,11 @@ NEXT_ORDER = (
     "mixture", "logit", "short memory", "long memory", "short memory with sequence",
     "long memory with sequence", "logit with trend", "short memory with trend",
     "long memory with trend",
+)  # fmt: skip
+LATEST_ORDER = (
+    "long memory", "mixture", "short memory", "long memory with sequence",
+    "short memory with sequence", "long memory with trend", "short memory with trend",
+    "logit", "logit with trend",
 )  # fmt: skip
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
@@ -134,8 +142,8 @@ class OrderedChoice(ListsNewItems):
     """
 
     stored: ClassVar = ChoiceModel.stored | {
-        "_history": Table("users", "items", low=0.0, high=MOST_INTEREST, entries="entries"),
-        "_times": Seconds("entries"),
+        "_history": Table("users", "items", low=0.0, high=MOST_ENTRY, entries="entries"),
+        "_times": Seconds("entries"),  # of what is rated or picked
         "weights_": ByName(Number(), *FEATURES),
         "chosen_": Part(Chosen),
         "calibration_": Part(PickCalibration),
@@ -162,8 +170,9 @@ class OrderedChoice(ListsNewItems):
         if times is None and self.future in ("next", "latest"):
             raise ArgumentError(f'future="{self.future}", but the ratings have no times')
         # one per entry of the histories, 0 where it is unknown
-        self._times = np.zeros(history.nnz) if times is None else times
-        ordered = self.future != "random" and tells_order(history.indptr, self._times)
+        times = np.zeros(history.nnz) if times is None else times
+        self._times = times[~is_event(history, self.event_entries)]
+        ordered = self.future != "random" and tells_order(history.indptr, times)
         self.weights_: dict[str, float] = {}
         self.order_: LearntOrder | None = None
         mixture = ChoiceMixture(
@@ -174,7 +183,7 @@ class OrderedChoice(ListsNewItems):
         self.mixture_ = mixture.shared_with(self)
         if ordered:
             with one_blas_thread():
-                self._learn_order(history, np.random.default_rng(self.random_state))
+                self._learn_order(history, times, np.random.default_rng(self.random_state))
         else:
             self.mixture_._learn(history, times, items)
             self.chosen_, self.calibration_ = self.mixture_.chosen_, self.mixture_.calibration_
@@ -182,11 +191,14 @@ class OrderedChoice(ListsNewItems):
             rng = np.random.default_rng(self.random_state)
             self.mixture_.new_items_ = self.mixture_.learnt_new_items(history, items, rng)
 
-    def _learn_order(self, history: sparse.csr_array, rng: np.random.Generator) -> None:
+    def _learn_order(
+        self, history: sparse.csr_array, times: np.ndarray, rng: np.random.Generator
+    ) -> None:
         report(0.0, 1.0, span=0.4)
-        self.mixture_.learn_parts(history, self._times, rng)
+        self.mixture_.learn_parts(history, times, rng)
         report(0.4, 1.0, "order", span=0.0)
-        trial = self._inner_trial(history, HALF, rng, FEATURES)
+        rows = DatedRows.of(history, times)
+        trial = self._inner_trial(rows, HALF, rng, FEATURES)
         self.chosen_ = self.mixture_.chosen_
         if trial is None:  # too few users to choose by
             self.calibration_ = PickCalibration(self.horizon)
@@ -199,21 +211,20 @@ class OrderedChoice(ListsNewItems):
         if trial is not None and self.weights_:
             report(0.7, 1.0, "order", span=0.0)
             items = self.mixture_.ease_.block_items
-            rows = DatedRows.of(history, self._times)
             self.order_ = LearntOrder.of(
                 rows, items, self.item_counts_, rng, self.weights_, trial.features
             )
         if trial is not None:
             report(0.8, 1.0, "calibration", span=0.0)
-            self.calibration_ = self._calibrated(history, trial, rng)
+            self.calibration_ = self._calibrated(rows, trial, rng)
         self.mixture_.calibration_ = self.calibration_
 
     def _calibrated(
-        self, history: sparse.csr_array, trial: _Trial, rng: np.random.Generator
+        self, rows: DatedRows, trial: _Trial, rng: np.random.Generator
     ) -> PickCalibration:
         """How likely listed items are among the picks asked for."""
         if not self.weights_:
-            self.mixture_.calibrate(history, self._times, rng)
+            self.mixture_.calibrate(rows.history, rows.times, rng)
             return self.mixture_.calibration_
         if self.future == "next":
             lists = trial.lists(self.weights_)
@@ -221,23 +232,24 @@ class OrderedChoice(ListsNewItems):
             return PickCalibration.of_latest(lists).matched(lists, *final)
         share = self.horizon / (1.0 + self.horizon)
         names = tuple(self.weights_)
-        trial = self._inner_trial(history, share, rng, names, trial.features) or trial
+        trial = self._inner_trial(rows, share, rng, names, trial.features) or trial
         return PickCalibration.of_latest(trial.lists(self.weights_))
 
     def _inner_trial(
         self,
-        history: sparse.csr_array,
+        dated: DatedRows,
         share: float,
         rng: np.random.Generator,
         names: tuple[str, ...],
         near: OrderedFeatures | None = None,
     ) -> _Trial | None:
         """Both models and some features, fitted to histories without a part of their ends."""
+        history = dated.history
         cells = history.shape[1] * len(names)
         (split,) = inner_splits(
-            history, 1, share, rng, times=self._times,
+            history, 1, share, rng, times=dated.times,
             max_users=min(CHOOSING_USERS, max(CHOOSING_CELLS // cells, FEW_USERS)),
-            one=self.future == "next",
+            one=self.future == "next", events=is_event(history, self.event_entries),
         )  # fmt: skip
         if split.rows.size < FEW_USERS:
             return None
@@ -256,7 +268,18 @@ class OrderedChoice(ListsNewItems):
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         if self.order_ is None:
             return self.mixture_.score_users(codes)
-        return self._score_rows(DatedRows.taken(self._history, self._times, codes))
+        return self._score_rows(self._dated_rows(codes))
+
+    def _dated_rows(self, codes: np.ndarray) -> DatedRows:
+        """The histories of users by code, with events, and their times."""
+        if self._events is None:
+            return DatedRows.taken(self._history, self._times, codes)
+        kept = self.__dict__.get("_joined_times")
+        if kept is None or kept[0] is not self._times or kept[1] is not self._events:
+            order = merged_rows(self._history, self._events.entries)[1]
+            times = np.concatenate([self._times, self._events.times])[order]
+            kept = self.__dict__["_joined_times"] = self._times, self._events, times
+        return DatedRows.taken(self.joined_history, kept[2], codes)
 
     def _score_rows(self, rows: DatedRows) -> np.ndarray:
         assert self.order_ is not None
@@ -279,7 +302,7 @@ class OrderedChoice(ListsNewItems):
         """
         if self.order_ is None:
             return self.mixture_.contributions(code, item)
-        row = DatedRows.taken(self._history, self._times, np.array([code]))
+        row = self._dated_rows(np.array([code]))
         score = self._score_rows(row)[0, item]
         parts, width = np.zeros(row.history.nnz), self.block_size()
         for first in range(0, parts.size, width):
@@ -348,8 +371,7 @@ class OrderedChoice(ListsNewItems):
             return model
         users = np.unique(codes_of(model.user_ids_, paired_lists(user, item, rating, None)[0]))
         known = np.where(users < len(self.user_ids_), users, -1)
-        before = DatedRows.taken(self._history, self._times, known)
-        after = DatedRows.taken(model._history, model._times, users)
+        before, after = self._dated_rows(known), model._dated_rows(users)
         model.order_ = model.order_.changed(before, after, self.mixture_.ease_.block_items)
         return model
 
@@ -461,9 +483,7 @@ class _Trial:
                 scores[half] = self._summed(fitted)[half]
             self.logits[name] = fitted
             found[name] = self._quality(scores)
-        if self.graded:
-            return found
-        return {name: found[name] for name in NEXT_ORDER}
+        return {name: found[name] for name in (LATEST_ORDER if self.graded else NEXT_ORDER)}
 
     def logit(
         self, names: Sequence[str], users: np.ndarray | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -26,7 +27,8 @@ PAIRS = (
     "encoding",
 )  # the options of tables without ratings
 NO_COLUMN = "none"
-MAY_BE_ABSENT = ("rating", "timestamp", "weight", "count")
+MAY_BE_ABSENT = ("rating", "timestamp", "weight", "count", "kind")
+OF_EVENTS = ("user", "item", "timestamp", "count", "separator", "encoding")
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,29 @@ class Reading:
             metavar="WHAT", help="What to do with rows without a rating: error, or drop them."
         ),
     ] = None
+    events: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A csv or parquet table of what users did beside rating: columns of users and "
+            "items as in DATA, and possibly kind (view, cart, ...), count and timestamp.",
+        ),
+    ] = None
+    kind_col: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the kinds of events; by default kind, if there is one. With none, all "
+            "are of one kind.",
+        ),
+    ] = None
+    no_rating: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VALUE",
+            help='A number that stands for "no rating", such as 0: its rows become events.',
+        ),
+    ] = None
     offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False
 
     def ratings(self, data: str, model: Any = None) -> Ratings:
@@ -127,7 +152,32 @@ class Reading:
         if model is not None and is_own_table(data):
             options["scale"] = model.scale_
             options["ids"] = (model.user_ids_, model.item_ids_)
-        return self._in_chosen_bins(read_ratings(data, offline=self.offline, **options))
+        ratings = read_ratings(data, offline=self.offline, **options)
+        return self._with_events(self._in_chosen_bins(ratings))
+
+    def _with_events(self, ratings: Ratings) -> Ratings:
+        """Add the events in the file that is named."""
+        from ordrec.data.formats.archives import prefix_errors
+        from ordrec.data.read import load_events
+        from ordrec.errors import ArgumentError, visible
+
+        if self.events is None:
+            if self.kind_col is not None:
+                raise ArgumentError("--kind-col: name the table of events with --events")
+            return ratings
+        options = {name: value for name, value in self._table_options().items()
+                   if name in OF_EVENTS}  # fmt: skip
+        if self.kind_col is not None:
+            options["kind"] = None if self.kind_col == NO_COLUMN else self.kind_col
+        frame = load_events(self.events, ratings, **options)
+        with prefix_errors(self.events):
+            joined = ratings.with_events(frame)
+        assert joined.events is not None
+        said = (
+            f"ordrec: {self.events}: {len(frame):,} rows; beside ratings: {joined.events.summary()}"
+        )
+        print(visible(said), file=sys.stderr)
+        return joined
 
     def part(self, path: Path, first: Ratings) -> Ratings:
         """Load a further part of ratings, with ids of the same types and, if it fits, their scale.
@@ -155,12 +205,17 @@ class Reading:
         from ordrec.errors import ArgumentError
 
         options = self._table_options()
-        for name in ("separator", "duplicates", "encoding", "missing"):
+        for name in ("separator", "duplicates", "encoding", "missing", "no_rating"):
             if name in options:
                 raise ArgumentError(
                     f"{name}= is for csv tables: partitions are parquet files without any",
                     parameter=name,
                 )
+        if self.events is not None or self.kind_col is not None:
+            raise ArgumentError(
+                "--events and --kind-col: ratings on disk are read without events: give a table "
+                "that fits into memory"
+            )
         return Ratings.scan(data, **options)
 
     def pairs(self, path: Path, model: Any) -> pd.DataFrame:
@@ -175,7 +230,7 @@ class Reading:
         words: list[str] = []
         for name, value in given:
             if value not in (None, False):
-                words += [f"--{name.replace('_', '-')}", *([] if value is True else [value])]
+                words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
         return words
 
     def _table_options(self) -> dict[str, Any]:
@@ -192,6 +247,7 @@ class Reading:
             "scale": _scale_of(self.scale),
             "encoding": self.encoding,
             "missing": self.missing,
+            "no_rating": self.no_rating,
         }
         return {
             name: None if value == NO_COLUMN and name in MAY_BE_ABSENT else value

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ordrec.data.ids import warn_of_twins
 from ordrec.data.scale import Scale, refuse_stray, shown_values
+from ordrec.data.scale_rules import zero_means_none
 from ordrec.errors import ArgumentError, DataError, OrdrecWarning, callers_level
 
 __all__ = [
@@ -378,6 +379,25 @@ def rated_rows(frame: pd.DataFrame, rating: str, missing: Missing) -> np.ndarray
     return ~absent
 
 
+def means_no_rating(frame: pd.DataFrame, rating: str, no_rating: float) -> np.ndarray:
+    """Return which rows hold the number that stands for "no rating"; neither all nor none of them.
+
+    Examples
+    --------
+    >>> means_no_rating(pd.DataFrame({"rating": [0, 4, 0]}), "rating", 0)
+    array([ True, False,  True])
+    """
+    none = as_numbers(single_column(frame, rating), rating) == no_rating
+    if none.all() or not none.any():
+        how_many = "all of them are" if none.size and none.all() else "none of them is"
+        raise DataError(
+            f"{rating}: no_rating={no_rating:g} is to take some ratings for none, and {how_many} "
+            f"{no_rating:g}: leave it out",
+            parameter="no_rating",
+        )
+    return none
+
+
 def ranks_of_words(column: pd.Series, words: list[str], name: str) -> np.ndarray:
     """Return 1, 2, ... for ratings that are words, which are given from the worst to the best.
 
@@ -525,6 +545,16 @@ def scale_for(values: np.ndarray, scale: Scale | Iterable[float] | None, name: s
             return scale
         on_scale(values, scale, name)
     distinct, counts = np.unique(values, return_counts=True)
+    if scale is None and zero_means_none(distinct, counts):
+        warnings.warn(
+            OrdrecWarning(
+                f"{counts[0] / counts.sum():.0%} of the ratings are 0, and the others are "
+                f"{distinct[1]:g} to {distinct[-1]:g}: if 0 means that there is no rating, pass "
+                "no_rating=0; if it is the lowest rating, declare the scale with scale=",
+                parameter=("no_rating", "scale"),
+            ),
+            stacklevel=callers_level(),
+        )
     return chosen_scale(
         distinct, counts, scale, lambda value: f"row {int(np.argmax(values == value))}"
     )
@@ -634,6 +664,25 @@ def counted_picks(
     rows = order[np.append(first[1:], key.size) - 1]
     place = np.argsort(rows)
     return rows[place], np.add.reduceat(counts[order], first)[place]
+
+
+def first_times(
+    users: np.ndarray, items: np.ndarray, times: np.ndarray, rows: np.ndarray, n_items: int
+) -> np.ndarray:
+    """Return the first known time of the pair in each of these rows, 0 where none is known.
+
+    Examples
+    --------
+    >>> users, items = np.array([0, 0, 1, 0]), np.array([3, 2, 3, 3])
+    >>> first_times(users, items, np.array([7, 0, 4, 9]), np.array([1, 2, 3]), 4)
+    array([0, 4, 7])
+    """
+    unknown = np.iinfo(np.int64).max
+    distinct, pair = np.unique(users.astype(np.int64) * n_items + items, return_inverse=True)
+    first = np.full(distinct.size, unknown)
+    np.minimum.at(first, pair, np.where(times > 0, times, unknown))
+    found = first[pair[rows]]
+    return np.where(found < unknown, found, 0)
 
 
 def _all_distinct(key: np.ndarray, n_possible: int) -> bool:

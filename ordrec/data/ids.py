@@ -10,7 +10,14 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError, callers_level
 
-__all__ = ["codes_of", "ids_like", "ids_of_texts", "warn_of_other_type", "warn_of_twins"]
+__all__ = [
+    "codes_of",
+    "ids_like",
+    "ids_of_texts",
+    "warn_of_other_type",
+    "warn_of_twins",
+    "with_further_ids",
+]
 
 WHOLE_NUMBER = r"[+-]?[0-9]{1,20}(\.0*)?"
 AS_NUMBERS_ARE_WRITTEN = r"-?(0|[1-9][0-9]{0,18})(\.0*)?"  # "007" and "1e2" are texts
@@ -151,6 +158,30 @@ def _codes_of_integers(known: np.ndarray, asked: np.ndarray) -> np.ndarray:
         return np.full(asked.size, -1)
     places = np.minimum(np.searchsorted(known, asked), known.size - 1)
     return np.where(known[places] == asked, places, -1)
+
+
+def with_further_ids(known: pd.Index, given: pd.Series, name: str) -> pd.Index:
+    """Return the known ids, followed by the others of a column of events.
+
+    Ids of another type are refused, and users none of whom is known.
+
+    Examples
+    --------
+    >>> with_further_ids(pd.Index([3, 7]), pd.Series([9, 7, 9]), "item").tolist()
+    [3, 7, 9]
+    """
+    distinct = pd.Index(pd.unique(given))
+    further = distinct[codes_of(known, distinct) < 0].sort_values()
+    types = {index.inferred_type for index in (known, further)}
+    strangers = name == "user" and len(further) == len(distinct)
+    if len(known) and len(further) and (strangers or types == {"integer", "string"}):
+        raise DataError(
+            f"{'none' if strangers else 'not all'} of the {len(distinct)} {name}s of the events, "
+            f"such as {_first(further)!r}, are among those of the ratings, such as "
+            f"{_first(known)!r}: check the ids",
+            parameter="events",
+        )
+    return known.append(further) if len(further) else known
 
 
 def warn_of_twins(ids: pd.Index, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,8 @@ from ordrec.data.columns import (
     counted_picks,
     encode_ids,
     find_columns,
+    first_times,
+    means_no_rating,
     on_scale,
     order_of,
     plain,
@@ -34,8 +37,9 @@ from ordrec.data.columns import (
     shown,
     single_column,
 )
+from ordrec.data.events import KIND, NO_RATING, Events, checked_events
 from ordrec.data.groups import Groups, RatingGroups
-from ordrec.data.ids import codes_of
+from ordrec.data.ids import codes_of, with_further_ids
 from ordrec.data.scale import Scale
 from ordrec.data.side_tables import extended_side_table, side_table
 from ordrec.data.times import as_seconds
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["Duplicates", "Ratings", "Scale", "as_ratings", "core_rows"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-          "user_table", "item_table", "name", "binned_values", "weights")  # fmt: skip
+          "user_table", "item_table", "name", "binned_values", "weights", "events",
+          "first_timestamps")  # fmt: skip
 
 
 class Ratings:
@@ -73,9 +78,13 @@ class Ratings:
         Without ratings, all levels are 1, and values are the numbers of picks.
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown. Of several picks of an item, the time of the last.
+    first_timestamps : ndarray of int64 or None
+        Without ratings: the time of the first of several picks.
     weights : ndarray of float64 or None
         How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
         other models warn that for them every rating counts as 1.
+    events : Events or None
+        What users did with items without rating them, see `with_events`.
     scale : Scale
     user_ids, item_ids : pandas.Index
         Original identifier of each code.
@@ -114,13 +123,19 @@ class Ratings:
         name: str = "ratings",
         binned_values: np.ndarray | None = None,
         weights: np.ndarray | None = None,
+        events: Events | None = None,
+        first_timestamps: np.ndarray | None = None,
     ):
         self.users = _frozen(users, np.int32)
         self.items = _frozen(items, np.int32)
         self.levels = _frozen(levels, np.int16)
         self.binned_values = None if binned_values is None else _frozen(binned_values, np.float64)
         self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.first_timestamps = (
+            None if first_timestamps is None else _frozen(first_timestamps, np.int64)
+        )
         self.weights = None if weights is None else _frozen(weights, np.float64)
+        self.events = events
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
@@ -159,6 +174,7 @@ class Ratings:
         count: str | None = "count",
         new_items: bool = False,
         missing: Missing = "error",
+        no_rating: float | None = None,
     ) -> Ratings:
         """Make `Ratings` from a data frame, after checking it.
 
@@ -196,6 +212,9 @@ class Ratings:
             see `with_side_tables`.
         missing : {"error", "drop"}
             What to do with rows without a rating; a warning says how many are dropped.
+        no_rating : float, optional
+            The number that stands for "no rating", such as the 0 of Book-Crossing: its rows become
+            events of the kind "no rating", see `with_events`.
 
         Raises
         ------
@@ -212,11 +231,16 @@ class Ratings:
         columns = find_columns(
             table.columns, user, item, rating, timestamp, weight, count, scale=scale
         )
+        unrated = None
         if columns.rating is not None:
             rated = rated_rows(table, columns.rating, missing)
             if rated is not None:
                 table = table[rated]
                 folds = {fold: mask[rated] for fold, mask in (folds or {}).items()}
+            if no_rating is not None:
+                none = means_no_rating(table, columns.rating, no_rating)
+                table, unrated = table[~none], table[none]
+                folds = {fold: mask[~none] for fold, mask in (folds or {}).items()}
         ratings = cls.from_columns(
             table,
             columns,
@@ -227,6 +251,8 @@ class Ratings:
             folds=folds,
             name=name,
         )
+        if unrated is not None:
+            ratings = ratings.with_unrated(unrated, columns)
         if not new_items:
             return ratings
         if isinstance(item_table, pd.DataFrame) and columns.item in item_table:
@@ -329,6 +355,7 @@ class Ratings:
         if columns.n_picks is not None:
             counts = as_counts(single_column(table, columns.n_picks), columns.n_picks)
         rows, counts = counted_picks(users, items, counts, times, len(item_ids))
+        first = None if times is None else first_times(users, items, times, rows, len(item_ids))
         if folds and rows.size < users.size:
             raise DataError("repeated picks cannot be counted across published folds")
         return cls(
@@ -344,6 +371,7 @@ class Ratings:
             folds=folds,
             name=name,
             binned_values=counts,
+            first_timestamps=first,
         )
 
     @staticmethod
@@ -420,7 +448,8 @@ class Ratings:
     def to_frame(self) -> pd.DataFrame:
         """Return a frame with original ids: user, item, rating, and timestamp and weight if any.
 
-        Without ratings, ``count`` takes the place of ``rating``.
+        Without ratings, ``count`` takes the place of ``rating``, and ``first`` is the time of the
+        first pick where ``timestamp`` is that of the last.
         """
         columns: dict[str, Any] = {
             "user": self.user_ids.take(self.users),
@@ -433,6 +462,8 @@ class Ratings:
             columns["count"] = self.values.astype(np.int64) if whole else self.values
         if self.timestamps is not None:
             columns["timestamp"] = self.timestamps
+        if self.first_timestamps is not None:
+            columns["first"] = self.first_timestamps
         if self.weights is not None:
             columns["weight"] = self.weights
         return pd.DataFrame(columns)
@@ -460,7 +491,8 @@ class Ratings:
     def select(self, rows: np.ndarray) -> Ratings:
         """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
         rows = np.asarray(rows)
-        columns = ("users", "items", "levels", "timestamps", "binned_values", "weights")
+        columns = ("users", "items", "levels", "timestamps", "binned_values", "weights",
+                   "first_timestamps")  # fmt: skip
         whole = {key: self.__dict__[key] for key in columns if self.__dict__[key] is not None}
         return self._replaced(
             **{key: column[rows] for key, column in whole.items()},
@@ -468,11 +500,19 @@ class Ratings:
         )
 
     def compact(self) -> Ratings:
-        """Return the same ratings without the users and items that have none; codes change."""
+        """Return the same ratings without the users and items that have none; codes change.
+
+        Users and items of events alone are left out, too.
+        """
         user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
+        new_users, new_items = (
+            np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
+            for counts in (self.user_counts, self.item_counts)
+        )
         return self._replaced(
-            users=(np.cumsum(self.user_counts > 0) - 1)[self.users],
-            items=(np.cumsum(self.item_counts > 0) - 1)[self.items],
+            users=new_users[self.users],
+            items=new_items[self.items],
+            events=None if self.events is None else self.events.recoded(new_users, new_items),
             user_ids=self.user_ids.take(user_codes),
             item_ids=self.item_ids.take(item_codes),
             user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
@@ -495,12 +535,119 @@ class Ratings:
         return self.select(core_rows(self.users, self.items, k)).compact()
 
     def without_timestamps(self) -> Ratings:
-        """Return the same ratings without their times."""
-        return self._replaced(timestamps=None)
+        """Return the same ratings, and events, without their times."""
+        events = None if self.events is None else replace(self.events, timestamps=None)
+        return self._replaced(timestamps=None, first_timestamps=None, events=events)
 
     def without_weights(self) -> Ratings:
         """Return the same ratings, all of which count alike."""
         return self._replaced(weights=None)
+
+    def with_events(
+        self,
+        events: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        kind: str | None = KIND,
+        timestamp: str | None = "timestamp",
+        count: str | None = "count",
+    ) -> Ratings:
+        """Return the same ratings with what users did beside rating: views, purchases, bookmarks.
+
+        Models learn from them whom and what ratings are similar to: choice models count each kind
+        by a weight that is chosen in training, and may be 0; rating models learn from who has met
+        what. Lists leave out what a user has met, unless its kinds have no weight. Where a user has
+        rated the item, the rating says more, and the event is left out.
+
+        Parameters
+        ----------
+        events : DataFrame, or Ratings without ratings
+            One row per event, or several of the same, which are counted. Users and items without
+            ratings are added to those of the table. Events that the ratings have already stay.
+        user, item, kind, timestamp, count : str
+            Column names, as in `from_frame`; those of kinds, times and counts may be absent.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [1, 2], "item": ["tea", "tea"], "rating": [3, 4]})
+        >>> views = pd.DataFrame({"user": [1, 1], "item": ["tea", "soup"], "kind": "view"})
+        >>> ratings = Ratings.from_frame(frame).with_events(views)
+        >>> ratings
+        <Ratings ratings: 2 users x 2 items, 2 ratings (50.00%), Scale(3, 4) |██|, 1 view>
+        >>> ratings.events_frame()["item"].tolist()
+        ['soup']
+        """
+        if isinstance(events, Ratings):
+            if events.has_ratings:
+                raise ArgumentError(
+                    "events must be a data frame, or a table without ratings "
+                    "(Ratings.from_frame(views, rating=None))"
+                )
+            events = events.to_frame()
+        frame = checked_events(
+            events, user=user, item=item, kind=kind, timestamp=timestamp, count=count
+        )
+        if self.events is not None:
+            earlier = self.events_frame()
+            if ("timestamp" in earlier) != ("timestamp" in frame):
+                earlier, frame = (
+                    each.assign(timestamp=each.get("timestamp", 0)) for each in (earlier, frame)
+                )
+            frame = pd.concat([earlier, frame], ignore_index=True)
+        return self._with_checked_events(frame)
+
+    def with_unrated(self, table: pd.DataFrame, columns: Columns) -> Ratings:
+        """Return the same ratings with rows of their table that hold none, as events."""
+        frame = checked_events(
+            table, user=columns.user, item=columns.item, kind=None,
+            timestamp=columns.timestamp, count=None,
+        )  # fmt: skip
+        return self._with_checked_events(frame.assign(kind=NO_RATING))
+
+    def _with_checked_events(self, frame: pd.DataFrame) -> Ratings:
+        """Add events of known and further users and items in place of those there are."""
+        changes: dict[str, Any] = {}
+        for name, ids in (("user", self.user_ids), ("item", self.item_ids)):
+            changes[f"{name}_ids"] = everyone = with_further_ids(ids, frame[name], name)
+            table = getattr(self, f"{name}_table")
+            if table is not None:
+                rows = table.set_axis(ids, axis=0).reindex(everyone)
+                changes[f"{name}_table"] = rows
+        found = Events.of_frame(frame, changes["user_ids"], changes["item_ids"])
+        rated = found.without_pairs(self.users, self.items, len(changes["item_ids"]))
+        return self._replaced(**changes, events=rated)
+
+    def without_events(self) -> Ratings:
+        """Return the same ratings without events; users and items stay."""
+        return self._replaced(events=None)
+
+    def with_events_where(self, rows: np.ndarray) -> Ratings:
+        """Return the same ratings with some of their events, given by a mask."""
+        return self._replaced(events=None if self.events is None else self.events.select(rows))
+
+    def with_strangers(self, kind: int, seed: int) -> Ratings:
+        """Return the same ratings with the events of one kind given to other users, at random.
+
+        What is learnt from these is chance: a comparison for what is learnt from the true ones.
+        """
+        assert self.events is not None
+        events = self.events.of_strangers(kind, np.random.default_rng(seed))
+        return self._replaced(events=events.without_pairs(self.users, self.items, self.n_items))
+
+    def events_matrix(self) -> sparse.csr_array:
+        """Return the user-by-item sparse matrix of how many kinds of events a pair has."""
+        shape = self.n_users, self.n_items
+        if self.events is None:
+            return sparse.csr_array(shape)
+        cells = self.events.users, self.events.items
+        return sparse.csr_array((np.ones(len(self.events)), cells), shape=shape)
+
+    def events_frame(self) -> pd.DataFrame:
+        """Return the events by original ids: user, item, kind, count, and timestamp if any."""
+        if self.events is None:
+            raise ArgumentError("the ratings have no events: add some by with_events")
+        return self.events.to_frame(self.user_ids, self.item_ids)
 
     def without_ratings(self) -> Ratings:
         """Return the table of what was picked, once each; weights are left out.
@@ -669,6 +816,8 @@ class Ratings:
             "times": "no" if self.timestamps is None else "yes",
             "weights": "no" if self.weights is None else "yes",
         }
+        if self.events is not None:
+            facts["events"] = self.events.summary()
         for name, table in {"about users": self.user_table, "about items": self.item_table}.items():
             if table is not None:
                 facts[name] = ", ".join(map(str, table.columns))
@@ -677,12 +826,13 @@ class Ratings:
     def __repr__(self) -> str:
         sizes = f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
         dated = "" if self.timestamps is None else ", dated"
+        events = "" if self.events is None else f", {self.events.summary()}"
         if not self.has_ratings:
             repeated = ", with counts" if (self.values > 1).any() else ""
-            return f"{sizes}{self.n_ratings} picks ({self.density:.2%}){repeated}{dated}>"
+            return f"{sizes}{self.n_ratings} picks ({self.density:.2%}){repeated}{dated}{events}>"
         return (
             f"{sizes}{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{self._bars}|"
-            f"{dated}{'' if self.weights is None else ', weighted'}>"
+            f"{dated}{'' if self.weights is None else ', weighted'}{events}>"
         )
 
 

@@ -23,8 +23,10 @@ from ordrec.data.columns import (
     Missing,
     find_columns,
     is_usual_name,
+    means_no_rating,
     rated_rows,
 )
+from ordrec.data.events import KIND, checked_events, kind_column
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
 from ordrec.data.formats.eachmovie import load_eachmovie
 from ordrec.data.formats.jester import load_jester
@@ -36,6 +38,7 @@ from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
 __all__ = [
     "is_own_table",
+    "load_events",
     "load_path",
     "load_ratings",
     "load_side_table",
@@ -174,6 +177,7 @@ def load_ratings(
     name: str | None = None,
     encoding: str | None = None,
     missing: Missing = "error",
+    no_rating: float | None = None,
 ) -> Ratings:
     """Load ratings from a csv (possibly gzipped) or parquet file with a header.
 
@@ -207,6 +211,8 @@ def load_ratings(
         How the characters of a csv are written, such as "latin-1"; UTF-8 by default.
     missing : {"error", "drop"}
         What to do with rows without a rating; a warning says how many are dropped.
+    no_rating : float, optional
+        The number that stands for "no rating"; see `Ratings.from_frame`.
 
     Examples
     --------
@@ -239,9 +245,70 @@ def load_ratings(
                 frame = _with_decimal_points(
                     frame, [columns.rating, columns.weight, columns.n_picks]
                 )
-            return Ratings.from_columns(
+            unrated = None
+            if columns.rating is not None and no_rating is not None:
+                none = means_no_rating(frame, columns.rating, no_rating)
+                frame, unrated = frame[~none].reset_index(drop=True), frame[none]
+            ratings = Ratings.from_columns(
                 frame, columns, scale=scale, duplicates=duplicates, name=name or source.stem
             )
+            return ratings if unrated is None else ratings.with_unrated(unrated, columns)
+
+
+def load_events(
+    path: str | Path,
+    ratings: Ratings,
+    *,
+    user: str = "user",
+    item: str = "item",
+    kind: str | None = KIND,
+    timestamp: str | None = "timestamp",
+    count: str | None = "count",
+    separator: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Load events beside ratings from a csv or parquet file, for `Ratings.with_events`.
+
+    Parameters
+    ----------
+    path : path
+        As in `load_ratings`.
+    ratings : Ratings
+        Whose ids give those of the events their type.
+    user, item, kind, timestamp, count : str
+        Column names, as in `Ratings.with_events`.
+    separator, encoding : str, optional
+        As in `load_ratings`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "views.csv"
+    >>> _ = file.write_text("user,item,what\nann,tea,view\nann,tea,view\nbob,soup,cart\n")
+    >>> ratings = Ratings.from_frame(pd.DataFrame({"user": ["ann"], "item": "soup", "rating": 4}),
+    ...                              scale=range(1, 6))
+    >>> load_events(file, ratings, kind="what")["kind"].tolist()
+    ['view', 'view', 'cart']
+    """
+    _check_separator(separator)
+    with _in_utf8(path, encoding) as source:
+        file = _only_table(source)
+        with prefix_errors(source.place(file)):
+            names, separator = _names(source, file, separator)
+            kind = kind_column(names, kind)
+            columns = find_columns(names, user, item, None, timestamp, None, count)
+            wanted = [each for each in (*columns, kind) if each is not None]
+            _refuse_twins(names, wanted)
+        id_columns = (columns.user, columns.item)
+        texts = [*id_columns, *([] if kind is None else [kind])]
+        frame = _read_table(source, file, separator, list(dict.fromkeys(wanted)), texts)
+        with _naming_lines(source, file, len(frame)):
+            for column, known in zip(id_columns, (ratings.user_ids, ratings.item_ids), strict=True):
+                frame = _with_ids(frame, column, known)
+            return checked_events(
+                frame, user=columns.user, item=columns.item, kind=kind,
+                timestamp=columns.timestamp, count=columns.n_picks,
+            )  # fmt: skip
 
 
 def load_side_table(

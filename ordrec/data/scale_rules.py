@@ -34,6 +34,7 @@ __all__ = [
     "cut_between",
     "grid_positions",
     "stray_value",
+    "zero_means_none",
 ]
 
 FINE = 60  # ratings with more levels than this are put into bins
@@ -42,6 +43,9 @@ MAX_LEVELS = int(np.iinfo(np.int16).max)  # levels are int16
 MOST_BINS = 10
 LEAST_SHARE = 0.1  # of the ratings of an average bin
 MOST_GROUPS = 500  # more distinct values than these are grouped before they are divided
+
+FREQUENT = 0.1  # share of zeros that may mean "no rating"
+MORE_OFTEN = 5.0  # than the next value, where that is near
 
 FEWEST_OTHERS = 10  # ratings, of at least FEWEST_VALUES values, that can show what is usual
 FEWEST_VALUES = 3
@@ -130,6 +134,27 @@ def cut_between(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return numbers halfway between two, such that ``lower <= cut < upper`` holds exactly."""
     halfway = lower / 2 + upper / 2
     return np.where((lower <= halfway) & (halfway < upper), halfway, lower)
+
+
+# ---- zeros ---------------------------------------------------------------------------------------
+
+
+def zero_means_none(distinct: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether zeros look like missing ratings: frequent, and apart from all other values.
+
+    They are apart if more than a step of the others is missing, or if the next value is rare.
+
+    Examples
+    --------
+    >>> zero_means_none(np.array([0, 1, 2, 3, 4, 5]), np.array([600, 4, 8, 40, 90, 80]))
+    True
+    >>> zero_means_none(np.array([0, 1, 2, 3, 4, 5]), np.array([90, 80, 70, 60, 50, 40]))
+    False
+    """
+    if distinct.size < FEWEST_VALUES + 1 or distinct[0] != 0 or counts[0] < FREQUENT * counts.sum():
+        return False
+    gap = distinct[1] > 1.5 * np.diff(distinct[1:]).min()
+    return bool(gap or counts[0] > MORE_OFTEN * counts[1])
 
 
 # ---- stray values --------------------------------------------------------------------------------

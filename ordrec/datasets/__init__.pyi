@@ -16,6 +16,7 @@ from ordrec.data.formats.ohsumed import load_ohsumed as load_ohsumed
 from ordrec.data.formats.tables import OrdinalTable as OrdinalTable
 from ordrec.data.formats.tables import discretise as discretise
 from ordrec.data.formats.tables import load_table as load_table
+from ordrec.data.read import load_events as load_events
 from ordrec.data.read import load_path as load_path
 from ordrec.data.read import load_ratings as load_ratings
 from ordrec.data.read import load_side_table as load_side_table

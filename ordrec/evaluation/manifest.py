@@ -70,6 +70,11 @@ def ratings_checksum(ratings: Ratings) -> str:
     weights = np.zeros(0) if ratings.weights is None else ratings.weights
     for numbers in (ratings.scale.values, times, *_of_bins(ratings), weights):
         digest.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
+    if ratings.events is not None:
+        events = ratings.events
+        digest.update("\0".join(events.names).encode("utf-8", "surrogatepass"))
+        for numbers in (events.users, events.items, events.kinds, events.counts, events.times):
+            digest.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
     return digest.hexdigest()
 
 

@@ -159,6 +159,8 @@ class Explanation:
         lines = [f"picked next with probability {_percent(self.p_pick)}{reasons}"]
         for row in self.pick.iloc[:MOST_REASONS].to_dict("records"):
             said = f" ({row['rating']:g})" if "rating" in row else ""
+            if math.isnan(row.get("rating", row.get("count", 0.0))):
+                said = " (seen)"
             if row.get("count", 1.0) > 1.0:
                 said = f" ({row['count']:g} times)"
             lines.append(f"  {row.get('title') or row['item']}{said}")

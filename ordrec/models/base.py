@@ -82,13 +82,14 @@ def drop_weights(ratings: Ratings, who: str) -> Ratings:
 def fits(fit: Method) -> Method:
     """Let a model's ``fit`` take data frames, report its progress and end by Ctrl-C.
 
-    Data frames become ratings on a scale of their own. A model that ignores weights warns once,
-    and its ``fit`` does not see them. The fitted model has a `FitReport` as ``fit_report_``.
+    Data frames become ratings on a scale of their own. A model that ignores weights or events
+    warns once, and its ``fit`` does not see them. The fitted model has a `FitReport` as
+    ``fit_report_``.
     """
 
     @functools.wraps(fit)
     def fit_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
-        ratings = self._counted(self._learnable(as_ratings(ratings)))
+        ratings = self._noticed(self._counted(self._learnable(as_ratings(ratings))))
         verbose = getattr(self, "verbose", None)
         with interruptible(), progress(type(self).__name__, verbose) as stage:
             fitted = fit(self, ratings, *args, **options)
@@ -208,6 +209,7 @@ class IdMappedModel(Storable):
     item_ids_: pd.Index
     takes_long: ClassVar[bool] = False  # started first where models are fitted side by side
     _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
+    _notices_events: ClassVar[bool] = False  # likewise
     _learns_from_picks: ClassVar[bool] = False  # whether it takes tables without ratings
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -282,6 +284,20 @@ class IdMappedModel(Storable):
         if self._counts_weights:
             return ratings
         return drop_weights(ratings, type(self).__name__)
+
+    def _noticed(self, ratings: Ratings) -> Ratings:
+        """The ratings, without their events if the model takes no notice of them."""
+        if self._notices_events or ratings.events is None:
+            return ratings
+        warnings.warn(
+            OrdrecWarning(
+                f"{type(self).__name__} takes no notice of events: choice models, OrdinalFactors, "
+                "RatingPredictor and Recommender do",
+                parameter="events",
+            ),
+            stacklevel=callers_level(),
+        )
+        return ratings.without_events()
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:

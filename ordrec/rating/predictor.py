@@ -149,6 +149,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     }
     takes_long = True
     _counts_weights = True  # its factors do
+    _notices_events = True  # likewise
 
     @fits
     def fit(self, ratings: Ratings) -> RatingPredictor:
@@ -219,7 +220,8 @@ class RatingPredictor(RatingListingModel, DistributionModel):
             return EQUAL
         report(0, 2)
         # one direction is enough to learn a weight, at half the time
-        factors = replace(self._factors(), use_time=False, symmetric=False).fit(inner)
+        factors = replace(self._factors(), use_time=False, symmetric=False)
+        factors = factors.fit_with_kinds(inner, self.factors_.event_kinds_)
         report(1, 2)
         members = process.follow_in_part(plan, inner), factors
         pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)

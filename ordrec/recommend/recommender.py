@@ -125,6 +125,7 @@ class Recommender(RatingListingModel, DistributionModel):
     takes_long = True
     ordered_by = "recommended"
     _counts_weights = True  # its rating model may
+    _notices_events = True
     _learns_from_picks = True  # without a rating model
 
     # ---- learning -------------------------------------------------------------------------

@@ -205,6 +205,11 @@ future_lists = grid(("data", "model"), ("metric",), shown={"metric": LISTS})
 
 TABLES: dict[str, Table] = {
     "amazon-beauty": future_lists,
+    "anime-events": grid(
+        ("model",),
+        ("metric",),
+        shown={"metric": {"graded_ndcg@10": "graded NDCG@10", "rmse": "RMSE"}},
+    ),
     "elliot-ml-1m": grid(
         ("model",),
         ("metric",),

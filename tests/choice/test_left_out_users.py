@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ordrec.choice.choosing import Chosen
-from ordrec.choice.left_out_users import groups_left_out
+from ordrec.choice.left_out_users import groups_left_out, last_better
 from ordrec.choice.mixture import UNSEEN_WEIGHTS, ChoiceMixture, mixed_scores
 from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import ImplicitALS
@@ -59,9 +61,12 @@ def test_lists_of_left_out_users_are_those_of_a_model_without_them(mixture) -> N
 
 
 def test_the_unseen_weight_that_makes_better_lists_is_taken(monkeypatch) -> None:
+    tried: list[str] = []
+
     def smaller(found):
         names = tuple(found)
-        name = "smaller" if "smaller" in names else names[0]
+        name = "after" if "after" in names and len(tried) < 2 else names[0]
+        tried.append(name)
         return Chosen(name, names, np.zeros(len(names)), np.zeros(len(names)))
 
     monkeypatch.setattr(Chosen, "among", smaller)
@@ -82,3 +87,21 @@ def test_items_with_few_ratings_have_the_scores_of_als() -> None:
     share = np.array([1.0, 0.35, 0.35])
     expected = (1 - share) * np.log(np.maximum(E, 1e-9) + floor) + share * np.log(A + floor)
     np.testing.assert_allclose(scores, expected[0])
+
+
+def test_values_are_tried_while_they_make_better_lists(mixture) -> None:
+    groups = groups_of(mixture, least=20, several=False)
+    even = np.linspace(0.1, 0.3, 22)
+    gains = {0.0: 0.0, 4.0: 0.01, 16.0: 0.03, 64.0: 0.03, 256.0: 0.09}
+    tried = []
+
+    def refitted(group, value):
+        tried.append(value)
+        return replace(group, n_ranks=value)
+
+    def quality(of):
+        return even + gains.get(of[0].n_ranks, 0.0)
+
+    best, chosen = last_better(groups, (4.0, 16.0, 64.0, 256.0), refitted, quality)
+    assert (best, chosen[0].n_ranks, tried) == (16.0, 16.0, [4.0, 16.0, 64.0])
+    assert last_better(groups, (), refitted, quality) == (None, groups)

@@ -14,6 +14,7 @@ from ordrec.choice.order import DatedRows
 from ordrec.choice.ordered_features import FEATURES, OrderedFeatures
 from ordrec.choice.successions import DirectedCosines
 from ordrec.choice.trend import RatingTimes
+from ordrec.cli.chosen_models import say_chosen
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.splits.ratings import split_from_name
@@ -254,6 +255,13 @@ def test_recommender_says_what_was_chosen() -> None:
     assert newer.recommend(7)["item"].tolist() != fitted.recommend(7)["item"].tolist()
 
 
+def test_ordrec_fit_says_what_was_chosen_and_by_how_much(model, capsys) -> None:
+    say_chosen(model, RATINGS.n_ratings)
+    said = capsys.readouterr().err
+    assert f"chosen for lists: {model.chosen_.name} (NDCG of inner lists: mixture ." in said
+    assert all(name in said for name in model.chosen_.names)
+
+
 # ---- choosing -----------------------------------------------------------------------------
 
 
@@ -274,14 +282,14 @@ def test_the_simplest_within_a_standard_error_is_chosen() -> None:
 
 def test_ratings_set_aside_reach_no_feature(model) -> None:
     history, rng = model._history, np.random.default_rng
-    trial = model._inner_trial(history, 0.5, rng(1), FEATURES)
+    trial = model._inner_trial(DatedRows.of(history, model._times), 0.5, rng(1), FEATURES)
     changed = history.copy()
     row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
     given = set(zip(*trial.split.given.nonzero(), strict=True))
     aside = np.array([pair not in given for pair in zip(row, history.indices, strict=True)])
     assert 100 < aside.sum() < 200
     changed.data[aside] = 1.2 - changed.data[aside]
-    again = model._inner_trial(changed, 0.5, rng(1), FEATURES)
+    again = model._inner_trial(DatedRows.of(changed, model._times), 0.5, rng(1), FEATURES)
     assert np.array_equal(trial.block, again.block)
     assert not np.array_equal(trial.held.data, again.held.data)
 

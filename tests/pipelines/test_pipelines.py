@@ -23,7 +23,8 @@ from ordrec.ordinal import NPSVOR
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
 PAPERS = [
-    "amazon-beauty", "document-tags", "elliot-ml-1m", "gpor-eachmovie", "gpor-genes",
+    "amazon-beauty", "anime-events", "document-tags", "elliot-ml-1m", "gpor-eachmovie",
+    "gpor-genes",
     "gpor-synthetic", "gpor-tables", "letor-ohsumed", "lists", "logistic-limits",
     "ml-100k-folds", "ml-1m", "monti", "next-ml-1m", "next-picks", "npsvor-clusters",
     "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times",

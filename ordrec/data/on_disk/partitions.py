@@ -184,6 +184,10 @@ class _Writer:
         self._manifest.write(self._folder)
 
     def _check(self, chunk: Ratings) -> None:
+        if chunk.events is not None:
+            raise ArgumentError(
+                "partitions hold ratings and no events: leave these out (without_events)"
+            )
         manifest, scale = self._manifest, chunk.scale.to_json()
         if manifest.scale is None:
             manifest.scale, manifest.name = scale, chunk.name
@@ -210,7 +214,8 @@ class _Writer:
             for ids in (chunk.user_ids, chunk.item_ids):
                 if ids.dtype.kind not in "iu" and ids.inferred_type != "string":
                     raise TypeError(f"{plain(ids[0])!r}")
-            return self._pyarrow.Table.from_pandas(chunk.to_frame(), preserve_index=False)
+            frame = chunk.to_frame().drop(columns="first", errors="ignore")
+            return self._pyarrow.Table.from_pandas(frame, preserve_index=False)
         except (ValueError, TypeError, self._pyarrow.ArrowException) as error:
             raise DataError(
                 f"{self._folder}: ids cannot be written ({str(error)[:200]}): turn them into "

@@ -174,7 +174,8 @@ def catalogue_ranking(
     scores : CatalogueScores
     split : Split
         Items that a user rated in training, or that are given for fold-in, are not in their
-        list. Ties are broken in an order that is random but the same in every run.
+        list, and neither are those of their events, whatever the model. Ties are broken in an
+        order that is random but the same in every run.
     users : array of int
         Codes of the users to rank for.
     list_length : int
@@ -186,6 +187,7 @@ def catalogue_ranking(
     places = np.zeros(test.n_ratings, dtype=np.int64)
     items = np.full((users.size, min(list_length, n_items)), -1, dtype=np.int64)
     place = np.empty(n_items, dtype=np.int64)
+    met = known.events_matrix()
     cold = known.item_counts == 0
     cold_places = np.zeros_like(places)
     for first in range(0, users.size, scores.users_at_once):
@@ -193,6 +195,7 @@ def catalogue_ranking(
         table = scores.of_users(block)
         for number, (user, row) in enumerate(zip(block.tolist(), table, strict=True), first):
             row[known.items[known.rows_of_user(user)]] = -np.inf
+            row[met.indices[met.indptr[user] : met.indptr[user + 1]]] = -np.inf
             order = shuffled[np.argsort(-row[shuffled], kind="stable")]
             place[order] = np.arange(1, n_items + 1)
             place[row == -np.inf] = UNLISTED

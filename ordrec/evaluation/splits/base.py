@@ -165,12 +165,14 @@ def part_ratings(
     fold: str = "1",
     given: np.ndarray | None = None,
     train: np.ndarray | None = None,
+    latest_event: np.ndarray | None = None,
 ) -> Split:
     """Return the split with the given masks of test ratings and ratings for fold-in.
 
     What is neither of them is for training unless ``train``, which may be empty, says otherwise.
     The bins of a fine scale are cut anew from the training ratings, or take their values from them
-    where the cuts were declared.
+    where the cuts were declared. Of a user's events, those before ``latest_event`` stay, all if it
+    is not given; what is rated in the test part has none in any case.
     """
     may_be_empty = train is not None
     if train is None:
@@ -181,6 +183,9 @@ def part_ratings(
                 f"split {name!r} leaves no {part} ratings of {ratings.name} "
                 f"({ratings.n_ratings} ratings): choose another size or another split"
             )
+    if ratings.events is not None and latest_event is not None:
+        before = ratings.events.times < latest_event[ratings.events.users]
+        ratings = ratings.with_events_where(before)
     scale = ratings.scale.learnt_from(ratings.values[train])
     ratings = ratings.on_scale(scale)
     return Split(
@@ -196,7 +201,8 @@ def joined_ratings(parts: Sequence[Ratings]) -> Ratings:
     """Return the rows of several tables one after the other, with the users and items of all.
 
     The name and, where they differ in a row, the side tables are those of the first. Times and
-    weights stay if all tables have them. Nothing is said about pairs that occur twice.
+    weights stay if all tables have them. Nothing is said about pairs that occur twice. Events of
+    what is rated in any table are left out.
     """
     first = parts[0]
     columns: dict[str, Any] = {}
@@ -216,16 +222,21 @@ def joined_ratings(parts: Sequence[Ratings]) -> Ratings:
     scale = first.scale
     if any(part.scale != scale for part in parts[1:]) and (scale.levels_of(values) < 0).any():
         scale = scale_for(values, None, "rating")
-    for name in ("timestamps", "weights"):
+    for name in ("timestamps", "weights", "first_timestamps"):
         known = [getattr(part, name) for part in parts if part.n_ratings]
         columns[name] = None if any(each is None for each in known) else np.concatenate(known)
-    return Ratings(
+    joined = Ratings(
         levels=on_scale(values, scale, "rating"),
         scale=scale,
         name=first.name,
         binned_values=None if scale.edges is None else values,
         **columns,
     )
+    given = {id(part.events): part for part in parts if part.events is not None}
+    for part in given.values():  # parts of one split have the same events
+        if len(part.events_matrix().data):
+            joined = joined.with_events(part.events_frame())
+    return joined
 
 
 def _joined_ids(indexes: Sequence[pd.Index], kind: str) -> pd.Index:

@@ -205,6 +205,8 @@ class ColdItems(SplitParameters):
         n_out = max(round(self.test_size * rated.size), 1)
         held_out = np.zeros(ratings.n_items, dtype=np.bool_)
         held_out[np.random.default_rng(self.random_state).permutation(rated)[:n_out]] = True
+        if ratings.events is not None:
+            ratings = ratings.with_events_where(~held_out[ratings.events.items])
         yield part_ratings(ratings, held_out[ratings.items], self.name)
 
 
@@ -240,7 +242,8 @@ class GlobalTime(SplitParameters):
             )
         later = times.size - np.cumsum(counts)[:-1]  # ratings after each possible cut
         cut = moments[np.argmin(np.abs(later - self.test_size * times.size))]
-        yield part_ratings(ratings, times > cut, self.name)
+        latest = np.full(ratings.n_users, cut + 1)
+        yield part_ratings(ratings, times > cut, self.name, latest_event=latest)
 
 
 @dataclass(frozen=True)
@@ -269,7 +272,8 @@ class UserTime(SplitParameters):
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield one fold."""
         place = _place_from_latest(ratings, self)
-        yield part_ratings(ratings, place < _share_of_each(ratings, self.test_size), self.name)
+        test = place < _share_of_each(ratings, self.test_size)
+        yield part_ratings(ratings, test, self.name, latest_event=_first_times(ratings, test))
 
 
 @dataclass(frozen=True)
@@ -307,7 +311,16 @@ class LeaveLast(SplitParameters):
         """Yield one fold."""
         place = _place_from_latest(ratings, self)
         enough = ratings.user_counts[ratings.users] > self.n
-        yield part_ratings(ratings, enough & (place < self.n), self.name)
+        test = enough & (place < self.n)
+        yield part_ratings(ratings, test, self.name, latest_event=_first_times(ratings, test))
+
+
+def _first_times(ratings: Ratings, test: np.ndarray) -> np.ndarray:
+    """The time of each user's first test rating, after which nothing is known of them."""
+    assert ratings.timestamps is not None
+    first = np.full(ratings.n_users, np.iinfo(np.int64).max)
+    np.minimum.at(first, ratings.users[test], ratings.timestamps[test])
+    return first
 
 
 # ---- as published ----------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 
 from ordrec.rating.factors.direction import Direction
 from ordrec.rating.factors.drift import UserDrift
+from ordrec.rating.factors.met import MetPairs
 from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.row_priors import precision_of
 from ordrec.rating.factors.row_updates import NO_DRIFT, update_rows, weight_floor
@@ -76,14 +77,29 @@ class Newcomers:
         item_side: np.ndarray,
         known: tuple[int, int],
         n_steps: int,
+        met: MetPairs,
     ) -> Newcomers:
         """Compute the features; ``known`` are the model's numbers of users and items."""
         n_users, n_items = known
         raters, own = np.unique(users, return_inverse=True)
         fresh = items >= n_items
         rated, which = np.unique(items[fresh], return_inverse=True)
-        of_users = pattern.user_features(own, items, raters.size)
-        of_items = pattern.item_features(which, users[fresh], rated.size)
+        seen, heard = (
+            met.where(np.isin(codes, rows))
+            for codes, rows in ((met.users, raters), (met.items, rated))
+        )
+        own_met, which_met = (
+            np.searchsorted(raters, seen.users),
+            np.searchsorted(rated, heard.items),
+        )
+        of_users = pattern.user_features(
+            np.concatenate([own, own_met]), np.concatenate([items, seen.items]), raters.size
+        )
+        of_items = pattern.item_features(
+            np.concatenate([which, which_met]),
+            np.concatenate([users[fresh], heard.users]),
+            rated.size,
+        )
         return cls(
             users, items, levels, times, weights,
             np.arange(n_users, len(user_side)), np.arange(n_items, len(item_side)),

@@ -65,15 +65,18 @@ from ordrec.rating.factors.fit import (
 )
 from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.history import RatingHistory
+from ordrec.rating.factors.met import MetPairs, learnt_kinds
 from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
 from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
+from ordrec.runtime.progress import progress
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
 __all__ = ["OrdinalFactors"]
 
+TRIAL_FACTORS = 8  # of the small fits that decide which events are in the pattern
 ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
 
 
@@ -130,6 +133,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
+    event_kinds_ : tuple of str
+        The kinds of events that were found in training to help.
     held_out_ : HeldOut or None
         Ratings that `fit_scan` left out.
 
@@ -154,6 +159,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     stored: ClassVar = IDENTITY | {
         "_pattern": Part(RatingPattern),
         "_history": Part(RatingHistory),
+        "_met": Part(MetPairs),
         "_side": ByName(Member(SideEncoder), "user", "item"),
         "_user_side": Array("users", "user_side"),
         "_item_side": Array("items", "item_side"),
@@ -182,18 +188,37 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         "symmetric": [True, False],
     }
     _counts_weights = True
+    _notices_events = True
 
     @fits
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
+        kinds: tuple[str, ...] = ()
+        if ratings.events is not None:
+            with progress("events"):
+                kinds = learnt_kinds(ratings, self._errors, self.random_state)
+        return self.fit_with_kinds(ratings, kinds)
+
+    def _errors(self, inner: Ratings, kinds: tuple[str, ...], outer: Ratings) -> np.ndarray:
+        """Squared errors of a small fit, in which these kinds of events are in the pattern."""
+        n_factors = TRIAL_FACTORS if self.n_factors is None else min(self.n_factors, TRIAL_FACTORS)
+        trial = replace(self, n_factors=n_factors, symmetric=False, use_time=False)
+        fitted = trial.fit_with_kinds(inner, kinds)
+        pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
+        expected = fitted.predict_proba(*pairs) @ outer.scale.values
+        return (expected - outer.values) ** 2
+
+    def fit_with_kinds(self, ratings: Ratings, kinds: tuple[str, ...]) -> OrdinalFactors:
+        """Learn from ratings, with these kinds of events in the pattern; return the model."""
         times = self._times(ratings)
         self._remember(ratings)
         self._side = self._encoders(ratings)
         n_factors, pattern = usual_sizes(
             ratings.n_ratings, ratings.n_users + ratings.n_items, self.n_factors, self.pattern
         )
-        self._pattern = RatingPattern.of(ratings, pattern)
+        self._met = MetPairs.of(ratings.events, kinds, ratings.n_items)
+        self._pattern = RatingPattern.of(ratings, pattern, self._met)
         self._history = RatingHistory.of(ratings, times)
         block, margins = self._block(ratings, times)
         directions = DIRECTIONS[: 1 + self.symmetric]
@@ -226,7 +251,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         by_item = GroupedRatings.of_groups(ratings.by_item(), ratings.users, *rated)
         self._user_side = self._side_rows("user", ratings.user_table, ratings.user_ids)
         self._item_side = self._side_rows("item", ratings.item_table, ratings.item_ids)
-        pairs = ratings.users, ratings.items
+        pairs = self._met.joined(ratings.users, ratings.items)
         of_users = self._pattern.user_features(*pairs, ratings.n_users)
         of_items = self._pattern.item_features(*pairs[::-1], ratings.n_items)
         if times is not None:
@@ -339,6 +364,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return self.directions_[0].correlations(code)
 
     @property
+    def event_kinds_(self) -> tuple[str, ...]:
+        """The kinds of events that are in the pattern, since they predict ratings."""
+        return self._met.kinds
+
+    @property
     def side_columns_(self) -> dict[str, dict[str, str]]:
         """What each side column is used as, or why it is ignored."""
         return {side: encoder.columns_ for side, encoder in self._side.items()}
@@ -390,10 +420,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         model._history = self._history.replaced(
             users, items, ratings.levels, times, ratings.weights, len(model.user_ids_)
         )
+        model._met = self._met.folded_in(ratings, model.user_ids_, model.item_ids_)
         newcomers = Newcomers.of(
             users, items, ratings.levels, times, ratings.weights, model._pattern,
             model._user_side, model._item_side,
-            (len(self.user_ids_), len(self.item_ids_)), self.scale_.n_ranks - 1,
+            (len(self.user_ids_), len(self.item_ids_)), self.scale_.n_ranks - 1, model._met,
         )  # fmt: skip
         with one_blas_thread():
             for name in ("directions_", "dated_"):
@@ -428,6 +459,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         model.user_ids_ = self.user_ids_[:0]
         model._user_side, model._history = self._user_side[:0], RatingHistory.empty(0)
         model._pattern = replace(self._pattern, of_users=self._pattern.of_users[:0])
+        model._met = MetPairs.of(None, self._met.kinds, len(self.item_ids_))
         for name in ("directions_", "dated_"):
             bare = tuple(direction.without_users() for direction in getattr(self, name))
             setattr(model, name, bare)

@@ -33,6 +33,7 @@ from ordrec.rating.factors.fit import (
     sweep,
 )
 from ordrec.rating.factors.history import RatingHistory
+from ordrec.rating.factors.met import MetPairs
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.factors.pattern import pattern_of_blocks
 from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
@@ -161,6 +162,7 @@ def _prepare(
     n_factors, pattern = usual_sizes(
         n_ratings, user_counts.size + item_counts.size, model.n_factors, model.pattern
     )
+    model._met = MetPairs.of(None, (), item_counts.size)
     model._pattern, item_features = pattern_of_blocks(blocks, user_counts, item_counts, pattern)
     all_ids = ids[0].append(ids[1:])
     own_users = None if scan.user_table is None else scan.user_table.reindex(all_ids)

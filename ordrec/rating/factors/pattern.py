@@ -22,6 +22,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ordrec.data import Ratings
+from ordrec.rating.factors.met import MetPairs
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.storage.schema import Array, Numbers
 
@@ -38,12 +39,12 @@ EXTRA = 10  # vectors beyond those wanted, which make the others converge sooner
 
 @dataclass(frozen=True)
 class RatingPattern:
-    """Coordinates of users and items, computed from who rated what.
+    """Coordinates of users and items, computed from who rated what, or met it without a rating.
 
     The singular vectors of the matrix ``x_ui / sqrt((n_u + DAMPING) (n_i + DAMPING))``, ``x_ui``
-    being 1 where there is a rating, each multiplied by its singular value relative to the first,
-    so that a ridge shrinks the coefficients of the lesser ones more: further coordinates do
-    little harm.
+    being 1 where there is a rating (or an event, `ordrec.rating.factors.met`), each multiplied by
+    its singular value relative to the first, so that a ridge shrinks the coefficients of the lesser
+    ones more: further coordinates do little harm.
 
     Attributes
     ----------
@@ -66,18 +67,24 @@ class RatingPattern:
     item_counts: tuple[float, float]
 
     @classmethod
-    def of(cls, ratings: Ratings, size: int) -> RatingPattern:
-        """Find the coordinates of these ratings."""
-        counts = ratings.user_counts, ratings.item_counts
+    def of(cls, ratings: Ratings, size: int, met: MetPairs | None = None) -> RatingPattern:
+        """Find the coordinates of these ratings, and of pairs that met without one."""
+        users, items = ratings.users, ratings.items
+        if met is not None:
+            users, items = met.joined(users, items)
+        counts = (
+            np.bincount(users, minlength=ratings.n_users),
+            np.bincount(items, minlength=ratings.n_items),
+        )
         size = min(size, min(ratings.n_users, ratings.n_items) - 1)
         scales = [_mean_and_scale(np.log1p(n[n > 0])) for n in counts]
         if size < 1:
             nothing = [np.zeros((n, 0), np.float32) for n in (ratings.n_items, ratings.n_users)]
             return cls(nothing[0], nothing[1], scales[0], scales[1])
         of_user, of_item = (1.0 / np.sqrt(n + DAMPING) for n in counts)
-        entries = of_user[ratings.users] * of_item[ratings.items]
+        entries = of_user[users] * of_item[items]
         table = sparse.csr_array(
-            (entries, (ratings.users, ratings.items)), shape=(ratings.n_users, ratings.n_items)
+            (entries, (users, items)), shape=(ratings.n_users, ratings.n_items)
         )
         with one_blas_thread():  # the same digits on every machine
             left, values, right = leading_svd(table, size, POWER_STEPS)

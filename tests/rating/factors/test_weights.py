@@ -63,7 +63,7 @@ def test_a_rating_counts_as_two_of_half_its_weight(request, dated: bool):
     once = Newcomers.of(
         users, items, ratings.levels[rows], ratings.timestamps[rows] if dated else None, weights,
         model._pattern.extended(0, 1), model._user_side, np.zeros((n_items + 1, 0)),
-        (n_users, n_items), ratings.scale.n_ranks - 1,
+        (n_users, n_items), ratings.scale.n_ranks - 1, model._met,
     )  # fmt: skip
     twice = replace(
         once,
