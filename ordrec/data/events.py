@@ -197,9 +197,7 @@ def checked_events(
         ids = single_column(table, column)
         missing = np.flatnonzero(ids.isna())
         if missing.size:
-            raise DataError(
-                f"row {missing[0]}: no {column} id ({missing.size} in all): drop them"
-            )
+            raise DataError(f"row {missing[0]}: no {column} id ({missing.size} in all): drop them")
         found[name] = ids.to_numpy()
     found["kind"] = np.full(len(table), USUAL_KIND, dtype=object)
     if kind is not None:

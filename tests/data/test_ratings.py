@@ -264,7 +264,7 @@ def test_duplicate_error_names_both_rows():
             "timestamp": [9, 1, 2, 3],
         }
     )
-    with pytest.raises(DataError, match=r"row 2: user 'a' rated item 7 before, in row 0 \(1 in all"):
+    with pytest.raises(DataError, match=r"row 2: user 'a' rated item 7 before, in row 0 \(1 in"):
         Ratings.from_frame(frame, scale=STARS)
     with pytest.raises(DataError, match="across published folds"):
         Ratings.from_frame(
