@@ -369,9 +369,10 @@ class OrderedChoice(ListsNewItems):
         model = super().update(user, item, rating, timestamp)
         if self.order_ is None or model.order_ is None:
             return model
-        users = np.unique(codes_of(model.user_ids_, paired_lists(user, item, rating, None)[0]))
-        known = np.where(users < len(self.user_ids_), users, -1)
-        before, after = self._dated_rows(known), model._dated_rows(users)
+        given = paired_lists(user, item, rating, None, self.scale_)[0]
+        users = np.unique(codes_of(model.user_ids_, given))
+        before = self._dated_rows(np.where(users < len(self.user_ids_), users, -1))
+        after = model._dated_rows(users)
         model.order_ = model.order_.changed(before, after, self.mixture_.ease_.block_items)
         return model
 
@@ -382,9 +383,9 @@ class OrderedChoice(ListsNewItems):
         """
         self._check_fitted()
         if timestamp is None:
-            users = paired_lists(user, item, rating, None)[0]
+            users = paired_lists(user, item, rating, None, self.scale_)[0]
             codes = codes_of(self.user_ids_, users)
-            newest = DatedRows.taken(self._history, self._times, codes).newest
+            newest = self._dated_rows(codes).newest
             timestamp = (np.nan_to_num(newest) + 1.0).astype(np.int64).tolist()
         return with_further_ratings(self._ratings_of, user, item, rating, timestamp, self.scale_)
 

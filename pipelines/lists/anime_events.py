@@ -65,6 +65,9 @@ class WithArm:
         self.model.fit(ratings)
         return self
 
+    def __repr__(self) -> str:
+        return f"{self.model!r}{self.arm or ', without events'}"
+
     def __getattr__(self, name: str) -> Any:
         if name == "model" or name.startswith("__"):  # not while it is copied
             raise AttributeError(name)

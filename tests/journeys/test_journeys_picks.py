@@ -55,12 +55,13 @@ def test_a_column_of_ratings_that_was_named_must_be_there() -> None:
         Ratings.from_frame(PAIRS.assign(w=1.0), rating=None, weight="w")
 
 
-def test_repeated_rows_are_counted_with_their_last_time() -> None:
+def test_repeated_rows_are_counted_with_their_first_and_last_time() -> None:
     table = pd.DataFrame({"user": [1, 1, 2, 1], "item": ["a", "b", "a", "a"],
                           "timestamp": [30, 10, 40, 20]})  # fmt: skip
     frame = Ratings.from_frame(table, rating=None).to_frame()
     assert frame.to_dict("list") == {
         "user": [1, 1, 2], "item": ["a", "b", "a"], "count": [2, 1, 1], "timestamp": [30, 10, 40],
+        "first": [20, 10, 40],
     }  # fmt: skip
     counted = pd.DataFrame({"user": [1, 1], "item": ["a", "a"], "plays": [3, 4]})
     assert Ratings.from_frame(counted, rating=None, count="plays").values.tolist() == [7.0]
