@@ -125,7 +125,7 @@ def must_have(fitted: Any, method: str) -> None:
             "similar_items": ("tell what is similar", all_three),
         }[method]
         raise ArgumentError(
-            f"a {type(fitted).__name__} cannot {what}: fit one that can ({able}), "
+            f"{type(fitted).__name__} cannot {what}: fit a model that can ({able}), "
             "such as --model recommender"
         )
 

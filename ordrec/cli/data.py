@@ -14,7 +14,7 @@ from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 
 
 def list_data() -> None:
-    """List all data sets that ordrec knows by name, and where they are on this machine."""
+    """List the data sets known by name, and where they are."""
     from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
     from ordrec.report.tables import dataset_table
@@ -30,7 +30,7 @@ def list_data() -> None:
 
 @options_of_reading()
 def describe_data(data: DataArgument, reading: Reading) -> None:
-    """Show what would be read from a data set or file, and whether it can be.
+    """Show what would be read from a data set or a file.
 
     For a data set known by name: also its source, terms and citation. Judged documents (files and
     folders of LETOR and of OHSUMED, tables with columns query and grade) are shown as
@@ -82,7 +82,7 @@ def _described(found: Any) -> str:
 
 
 def fetch_data(
-    name: Annotated[str, typer.Argument(help="Name of a data set.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a data set.")],
     quiet: QuietOption = False,
     offline: OfflineOption = False,
 ) -> None:
@@ -107,10 +107,11 @@ def partition(
     items: ItemsOption = None,
     users: UsersOption = None,
 ) -> None:
-    """Write ratings as parquet files, each with all ratings of its users, and their side tables.
+    """Write ratings as parquet files, partitioned by user.
 
-    Such a folder can be larger than memory: 'ordrec fit-all', 'ordrec predict-all' and
-    'ordrec fit FOLDER --sample-users N' read it file by file.
+    Each file has all ratings of its users; side tables are written, too. Such a folder can be
+    larger than memory: 'ordrec fit-all', 'ordrec predict-all' and 'ordrec fit FOLDER
+    --sample-users N' read it file by file.
     """
     ratings = with_side_data(reading.ratings(data), reading, users, items)
     ratings.to_partitions(folder, rows_per_part=rows)

@@ -12,7 +12,7 @@ BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html" / "index.html"
 
 
 def docs() -> None:
-    """Open the documentation that was built in this checkout in a browser.
+    """Open the documentation of this checkout in a browser.
 
     It is read from files and needs no network; its address is printed, too.
     """

@@ -117,6 +117,7 @@ DecisionOption = Annotated[
     str,
     typer.Option(
         "--decision",
+        metavar="NAME",
         help="What turns a distribution into a rating: mean, median, mode, or auto for the "
         "one that is best for each metric.",
     ),
@@ -125,6 +126,7 @@ AverageOption = Annotated[
     str,
     typer.Option(
         "--average",
+        metavar="NAME",
         help="Pool all ratings (micro), average over users (macro), or show both; with "
         "--propensity also ips and snips.",
     ),
@@ -133,6 +135,7 @@ CandidatesOption = Annotated[
     str,
     typer.Option(
         "--candidates",
+        metavar="WHICH",
         help="What ranking metrics rank: the whole catalogue except what the user rated in "
         "training (catalogue), or only the items they rated in the test part (rated).",
     ),
@@ -227,7 +230,8 @@ AgainstOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, help="Seed of splits, models and draws of users.")
+    int,
+    typer.Option("--seed", metavar="N", min=0, help="Seed of splits, models and draws of users."),
 ]
 OutputOption = Annotated[
     list[Path] | None,

@@ -89,7 +89,7 @@ def similar(
     output: TableOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """List the items that are most like one: those that the same people like.
+    """List the items that the same people like as a given one.
 
     The csv has one row per item, most similar first: place, item, its title if known, and the
     similarity, which is at most 1 and the lower, the less is known of an item.

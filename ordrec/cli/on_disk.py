@@ -76,7 +76,7 @@ def fit_all(
     scheduler: SchedulerOption = None,
     quiet: NoBarOption = False,
 ) -> None:
-    """Fit a model to all users of a folder of ratings, here or on a cluster.
+    """Fit a model to all users of a folder of ratings.
 
     The ratings are read block by block and never are in memory together. The model knows all
     items; 'ordrec recommend --for FOLDER' and 'ordrec predict-all' bring in the users.
@@ -135,7 +135,7 @@ def predict_all(
     scheduler: SchedulerOption = None,
     quiet: NoBarOption = False,
 ) -> None:
-    """Fold in all users of a folder of ratings and predict for them, here or on a cluster.
+    """Predict for all users of a folder of ratings.
 
     Writes parquet files as they are finished; the same command continues a stopped run.
     """
@@ -191,11 +191,12 @@ def evaluate_all(
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
 ) -> None:
-    """Measure a model of 'ordrec fit-all --hold-out' on what was held out.
+    """Measure a model of 'fit-all' on what was held out of it.
 
     All users of the folder are folded in with the ratings that were not held out, and their lists
     or predictions are measured. The same command continues a stopped run.
     """
+    from ordrec.cli.evaluate import print_tables
     from ordrec.data import Ratings
     from ordrec.evaluation import evaluate_scan
 
@@ -210,4 +211,4 @@ def evaluate_all(
         engine=engine_of(engine, scheduler),
         n_jobs=jobs,
     )
-    print(result)
+    print_tables(result, ("micro",))

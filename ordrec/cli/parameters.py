@@ -47,7 +47,10 @@ OPTION_OF = {
     "kind": "--kind",
     "column": "--column",
     "overwrite": "--overwrite",
+    # from disk
+    "held_out": "--hold-out",
     # recommend
+    "by": "--by",
     "exclude": "--exclude",
     "only": "--only",
     "at_most": "--at-most",

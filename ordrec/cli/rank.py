@@ -148,7 +148,9 @@ def rank_evaluate(
     folds: Annotated[
         int, typer.Option("--folds", metavar="N", help="Parts that queries are divided into.")
     ] = 5,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of folds and draws.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of folds and draws.")
+    ] = 0,
     documents: DocumentsOption = None,
     queries: QueriesOption = None,
     output: Annotated[
@@ -284,7 +286,7 @@ def rank_explain(
     max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show which features lift a document above the next one of its query.
+    """Show which features lift a document above the next one.
 
     The csv has one row per feature, the one that changes the order most first: its value, that of
     the other document, and what the difference adds to the score. The last document of a query is

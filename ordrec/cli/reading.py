@@ -295,8 +295,8 @@ def _scale_of(text: str | None) -> Any:
         low, _, rest = text.partition("..")
         high, _, step = rest.partition(":")
         return Scale.regular(float(low), float(high), float(step or 1))
-    except ArgumentError:
-        raise
+    except ArgumentError as error:
+        raise error.prefixed(f"--scale {text}") from None
     except ValueError:
         raise ArgumentError(
             f"--scale {text}: write it as 1..5, 0.5..5:0.5, 1,2,4, poor,fair,good or bins:20"

@@ -26,7 +26,8 @@ def reproduce(
         typer.Option("--data", metavar="DIR", help="Folder of data sets; by default ORDREC_DATA."),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option("--trials", help="Number of trials; as published by default.")
+        int | None,
+        typer.Option("--trials", metavar="N", help="Number of trials; as published by default."),
     ] = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -50,7 +51,7 @@ def reproduce(
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List all experiments.")] = False,
 ) -> None:
-    """Run a published experiment and print its numbers next to the published ones.
+    """Run a published experiment, beside the published numbers.
 
     Writes csv, figures and a report; a stopped run continues where it was. The exit code is 1
     if a part failed.

@@ -112,10 +112,11 @@ def score(
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Measure predictions of other libraries on test ratings, with intervals and tests.
+    """Measure predictions of other libraries on test ratings.
 
-    A file is called by its name without ending in the table. Every test rating must have its
-    prediction; a user without a list has an empty one.
+    The table has intervals over users and tests against the best, and calls a file by its name
+    without ending. Every test rating must have its prediction; a user without a list has an empty
+    one.
     """
     from ordrec.cli.chosen_models import made_models
     from ordrec.evaluation import evaluate_predictions

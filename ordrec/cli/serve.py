@@ -22,7 +22,9 @@ def serve(
     model: ModelArgument,
     port: Annotated[
         int,
-        typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 for any that is free."),
+        typer.Option(
+            "--port", "-p", metavar="N", min=0, max=65535, help="Port; 0 for any free one."
+        ),
     ] = 8000,
     host: Annotated[
         str,
@@ -46,11 +48,11 @@ def serve(
     ] = False,
     max_memory: MemoryOption = None,
 ) -> None:
-    """Show a page on which you rate a few titles and see your list change.
+    """Show a page on which you rate titles, and a JSON API.
 
     The page and the JSON API behind it (/docs) can be opened on this machine only, unless --host
     says otherwise. Nothing is written: what visitors rate is forgotten with the answer. /health
-    and /metrics (for Prometheus) tell how it is. Ctrl-C ends it.
+    and /metrics (for Prometheus) say how the server is doing. Ctrl-C ends it.
     """
     from ordrec.errors import ArgumentError
 

@@ -93,7 +93,7 @@ def tune(
         ),
     ] = "auto",
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Seed of splits, models and draws.")
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of splits, models and draws.")
     ] = 0,
     reading: Reading = USUAL,
     items: ItemsOption = None,

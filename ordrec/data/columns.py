@@ -20,6 +20,7 @@ from ordrec.errors import ArgumentError, DataError, OrdrecWarning, callers_level
 __all__ = [
     "MOST_PICKS",
     "TIMESTAMP",
+    "USUAL_NAMES",
     "Columns",
     "Duplicates",
     "Missing",
@@ -61,6 +62,8 @@ USUAL_NAMES = {
              "article", "articleid", "film", "filmid", "game", "gameid", "iid"},
     "rating": {"rating", "ratings", "stars", "score", "bookrating", "starrating",
                "movierating", "reviewrating", "userrating", "itemrating", "productrating"},
+    "time": {"time", "date", "datetime", "ratedat", "createdat", "boughtat", "orderdate",
+             "purchasedate", "reviewdate", "ratingdate", "reviewtime", "unixreviewtime"},
 }  # fmt: skip
 
 
@@ -93,12 +96,12 @@ class Columns(NamedTuple):
 
 
 def is_usual_name(name: Any, kind: str) -> bool:
-    """Whether a column called so usually holds users, items or ratings.
+    """Whether a column called so usually holds users, items, ratings or times.
 
     Parameters
     ----------
     name : object
-    kind : {"user", "item", "rating"}
+    kind : {"user", "item", "rating", "time"}
 
     Examples
     --------
@@ -122,8 +125,9 @@ def find_columns(
     """Return the names under which a table has the columns of ratings.
 
     A column asked for under its default name may have another usual one, such as ``user_id``;
-    `TIMESTAMP` may be absent. Without a column of ratings, a warning says that what was picked is
-    all that is known; `COUNT`, looked for only then, may be absent too.
+    `TIMESTAMP` may be absent, and a warning names a column that may hold times instead. Without a
+    column of ratings, a warning says that what was picked is all that is known; `COUNT`, looked for
+    only then, may be absent too.
 
     Parameters
     ----------
@@ -142,6 +146,8 @@ def find_columns(
     'count'
     """
     has = list(has)
+    if timestamp == TIMESTAMP and timestamp not in has:
+        _say_unread_times(has)
     user, item, timestamp = find_pair_columns(has, user, item, timestamp)
     if weight is not None and weight not in has:
         raise DataError(
@@ -180,6 +186,19 @@ def say_no_ratings(why: str, remedy: str, parameter: str | tuple[str, ...]) -> N
         ),
         stacklevel=callers_level(),
     )
+
+
+def _say_unread_times(has: list[Any]) -> None:
+    unread = next((name for name in has if is_usual_name(name, "time")), None)
+    if unread is not None:
+        warnings.warn(
+            OrdrecWarning(
+                f'column {unread!r} may hold times and is not read: pass timestamp="{unread}", or '
+                "timestamp=None to do without",
+                parameter="timestamp",
+            ),
+            stacklevel=callers_level(),
+        )
 
 
 def find_pair_columns(
@@ -280,7 +299,7 @@ def as_numbers(column: pd.Series, name: str) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise DataError(
-            f"row {bad[0]}: {name} is {values[bad[0]]} ({bad.size} such rows): drop them first"
+            f"row {bad[0]}: {name} is {values[bad[0]]} ({bad.size} in all): drop them first"
         )
     return values
 
@@ -349,7 +368,7 @@ def rated_rows(frame: pd.DataFrame, rating: str, missing: Missing) -> np.ndarray
         return None
     if missing == "error":
         raise DataError(
-            f"row {int(np.argmax(absent))}: {rating} is nan ({int(absent.sum())} such rows): drop "
+            f"row {int(np.argmax(absent))}: {rating} is nan ({int(absent.sum())} in all): drop "
             'them first, or pass missing="drop"',
             parameter="missing",
         )
@@ -396,7 +415,7 @@ def ranks_of_words(column: pd.Series, words: list[str], name: str) -> np.ndarray
     if wrong.size:
         raise DataError(
             f"row {wrong[0]}: {name} {shown(column.iloc[wrong[0]])} is none of {', '.join(words)} "
-            f"({wrong.size} such rows): add it to scale=, or drop them",
+            f"({wrong.size} in all): add it to scale=, or drop them",
             parameter="scale",
         )
     return values
@@ -415,7 +434,7 @@ def as_weights(column: pd.Series, name: str) -> np.ndarray:
     if wrong.size:
         raise DataError(
             f"row {wrong[0]}: {name} {weights[wrong[0]]:g} is not a weight from 0 to 1 "
-            f"({wrong.size} such rows): divide all weights by the largest"
+            f"({wrong.size} in all): divide all weights by the largest"
         )
     return weights
 
@@ -433,7 +452,7 @@ def as_counts(column: pd.Series, name: str) -> np.ndarray:
     if wrong.size:
         raise DataError(
             f"row {wrong[0]}: {name} {counts[wrong[0]]:g} is not a number of picks from 1 up "
-            f"({wrong.size} such rows): drop rows of what was not picked"
+            f"({wrong.size} in all): drop rows of what was not picked"
         )
     return counts
 
@@ -460,7 +479,7 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
             column = pd.Series(ids.astype(np.int64), name=column.name)
     missing = np.flatnonzero(column.isna())
     if missing.size:
-        raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")
+        raise DataError(f"row {missing[0]}: no {name} id ({missing.size} in all): drop them")
     if pd.api.types.is_float_dtype(column.dtype):
         values = column.to_numpy(np.float64)
         broken = np.flatnonzero(~(np.abs(values) < 2.0**53) | (values != np.floor(values)))
@@ -503,7 +522,7 @@ def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
     if wrong.size:
         raise DataError(
             f"row {wrong[0]}: {name} {values[wrong[0]]:g} is not on the declared scale {scale} "
-            f"({wrong.size} such rows): declare the right scale, or drop them"
+            f"({wrong.size} in all): declare the right scale, or drop them"
         )
     return levels
 
@@ -608,7 +627,7 @@ def resolve_duplicates(
         raise DataError(
             f"row {two}: user {plain(user_ids[users[two]])!r} rated item "
             f"{plain(item_ids[items[two]])!r} "
-            f"before, in row {one} ({int((last - first).sum())} such rows): "
+            f"before, in row {one} ({int((last - first).sum())} in all): "
             'pass duplicates="last" or duplicates="mean"',
             parameter="duplicates",
         )

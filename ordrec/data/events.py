@@ -197,9 +197,7 @@ def checked_events(
         ids = single_column(table, column)
         missing = np.flatnonzero(ids.isna())
         if missing.size:
-            raise DataError(
-                f"row {missing[0]}: no {column} id ({missing.size} such rows): drop them"
-            )
+            raise DataError(f"row {missing[0]}: no {column} id ({missing.size} in all): drop them")
         found[name] = ids.to_numpy()
     found["kind"] = np.full(len(table), USUAL_KIND, dtype=object)
     if kind is not None:
@@ -220,7 +218,7 @@ def _kinds(column: pd.Series, name: str) -> np.ndarray:
     empty = np.flatnonzero((texts == "").to_numpy())
     if empty.size:
         raise DataError(
-            f"row {empty[0]}: no {name} ({empty.size} such rows): name the kind, or drop them"
+            f"row {empty[0]}: no {name} ({empty.size} in all): name the kind, or drop them"
         )
     counts = texts.value_counts()
     if len(counts) > MOST_KINDS:

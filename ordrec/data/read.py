@@ -19,6 +19,7 @@ import pandas as pd
 from ordrec.data import Duplicates, Ratings, Scale
 from ordrec.data.catalogue import describe_dataset, list_datasets, load_dataset
 from ordrec.data.columns import (
+    USUAL_NAMES,
     Missing,
     find_columns,
     is_usual_name,
@@ -415,7 +416,8 @@ def _names(source: Source, member: str, separator: str | None) -> tuple[list[str
         raise DataError("not a csv table: its first line is empty")
     separator = separator or _separator_of(line)
     names = _fields(line, separator)
-    if len(names) > 2 and all(map(_is_number, names)):
+    named = any(is_usual_name(name, kind) for name in names for kind in USUAL_NAMES)
+    if len(names) > 2 and any(map(_is_number, names)) and not named:
         raise DataError(
             f"the first line, {line[:60]!r}, holds numbers and no names: put a line with the names "
             f"of the columns before it, such as {separator.join(('user', 'item', 'rating'))!r}"

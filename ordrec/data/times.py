@@ -46,7 +46,7 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
         missing = np.flatnonzero(column.isna() | (column == ""))
         if missing.size:
             raise DataError(
-                f"row {missing[0]}: no {name} ({missing.size} such rows): fill it in, or pass "
+                f"row {missing[0]}: no {name} ({missing.size} in all): fill it in, or pass "
                 "timestamp=None",
                 parameter="timestamp",
             )
@@ -104,7 +104,7 @@ def _refuse(column: pd.Series, rows: np.ndarray, name: str) -> None:
     if rows.size:
         raise DataError(
             f"row {rows[0]}: {name} {shown(column.iloc[rows[0]])} is neither seconds since 1970 "
-            f"nor a date like 2020-12-31 ({rows.size} such rows)"
+            f"nor a date like 2020-12-31 ({rows.size} in all)"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 import zlib
@@ -316,7 +317,7 @@ def _table(path: Path, n_rows: int | None = None) -> pd.DataFrame:
             return pd.read_parquet(path)
         separator = "\t" if path.suffix == ".tsv" else None
         return pd.read_csv(path, sep=separator, engine="python", nrows=n_rows)
-    except (OSError, ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
+    except (OSError, ValueError, csv.Error, pd.errors.ParserError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{path}: cannot be read as a table ({words}): name a csv") from None
 

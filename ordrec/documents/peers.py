@@ -117,7 +117,7 @@ def make_ranker(name: str) -> Any:
     Examples
     --------
     >>> make_ranker("ranksvm")
-    RelevanceRanker(solver=RankSVM())
+    RelevanceRanker(estimator=RankSVM())
     """
     from sklearn.linear_model import Ridge
 

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.documents.features import QueryDocumentFeatures
 from ordrec.documents.stored import (
+    Estimators,
     Grades,
     JudgedRows,
     Queries,
-    Solvers,
     Transformer,
     word_vectors,
 )
@@ -53,7 +53,7 @@ class RelevanceRanker(Storable, BaseEstimator):
 
     Parameters
     ----------
-    solver : estimator, optional
+    estimator : estimator, optional
         Any ordinal estimator of `ordrec.ordinal`, or a scikit-learn classifier, regressor or
         ranker (one whose ``fit`` has a parameter ``group``, such as LightGBM's, is given the
         number of documents of each query, in the order of their first documents). By default an
@@ -64,8 +64,8 @@ class RelevanceRanker(Storable, BaseEstimator):
         texts if the words of most of them occur in the documents; ``kind_`` says what it took.
     rank_by : {"auto", "latent", "expected", "predict"}
         What documents are ranked by: the latent score, the expected grade under
-        ``predict_proba``, or the solver's prediction. "auto" is the first of these that the
-        solver has.
+        ``predict_proba``, or the estimator's prediction. "auto" is the first of these that the
+        estimator has.
     scaling : {"auto", "none", "range", "centre"}
         How every feature is scaled within each query, to make queries comparable: not at all;
         to the range 0..1 (LETOR's QueryLevelNorm); or to that range and then to mean 0, so that
@@ -74,13 +74,13 @@ class RelevanceRanker(Storable, BaseEstimator):
         "auto" is "centre", but for topics, whose documents are described by words, "none".
     balance : bool
         Whether every query has the same weight in training, however many of its documents
-        were judged, where the solver takes weights.
+        were judged, where the estimator takes weights.
     text : transformer, optional
         For texts a `QueryDocumentFeatures`, for topics a transformer such as scikit-learn's
         ``TfidfVectorizer``; by default the former as it is, and the latter for words in at least
         two documents.
     n_splits : int
-        The parts into which queries are divided to choose a solver; never used with a given one.
+        The parts into which queries are divided to choose an estimator, unless one is given.
     random_state : int
         Draws these parts.
 
@@ -88,8 +88,8 @@ class RelevanceRanker(Storable, BaseEstimator):
     ----------
     kind_ : str
         What the input was taken for.
-    solvers_ : dict
-        The fitted solver of each topic; of features and texts the only one, for the key None.
+    estimators_ : dict
+        The fitted estimator of each topic; of features and texts the only one, for the key None.
     grades_ : ndarray
         The grades seen in training, in ascending order.
     n_features_in_ : int
@@ -118,7 +118,7 @@ class RelevanceRanker(Storable, BaseEstimator):
         "balance": Flag(),
         "n_splits": Integer(low=2),
         "random_state": Integer(low=0),
-        "solvers_": Solvers(),
+        "estimators_": Estimators(),
         "grades_": Grades("grades"),
         "n_features_in_": Size("features"),
         "feature_names_": Optional(Texts("features")),
@@ -130,7 +130,7 @@ class RelevanceRanker(Storable, BaseEstimator):
 
     def __init__(
         self,
-        solver: Any = None,
+        estimator: Any = None,
         *,
         kind: Kind = "auto",
         rank_by: Literal["auto", "latent", "expected", "predict"] = "auto",
@@ -140,7 +140,7 @@ class RelevanceRanker(Storable, BaseEstimator):
         n_splits: int = 5,
         random_state: int = 0,
     ):
-        self.solver = solver
+        self.estimator = estimator
         self.kind = kind
         self.rank_by = rank_by
         self.scaling = scaling
@@ -182,10 +182,10 @@ class RelevanceRanker(Storable, BaseEstimator):
         X, y, queries
             As in ``fit``.
         """
-        check_is_fitted(self, "solvers_")
+        check_is_fitted(self, "estimators_")
         y, queries = _checked(X, y, queries)
         self._check_input(X)
-        new = clone(self).set_params(solver=self.chosen_)
+        new = clone(self).set_params(estimator=self.chosen_)
         for name in ("kind_", "text_", "feature_names_", "choice_"):
             setattr(new, name, getattr(self, name))
         features = self._features(X, queries)
@@ -195,7 +195,7 @@ class RelevanceRanker(Storable, BaseEstimator):
             np.concatenate([self._judged_grades, y]),
             np.concatenate([self._judged_queries, queries]),
         )
-        new.solver = self.solver
+        new.estimator = self.estimator
         return new
 
     def _learn(self, rows: Any, y: np.ndarray, queries: np.ndarray) -> RelevanceRanker:
@@ -205,20 +205,20 @@ class RelevanceRanker(Storable, BaseEstimator):
             raise DataError(f"all documents have grade {self.grades_[0]}: nothing can be learnt")
         features = self._scaled(rows, queries)
         with interruptible():
-            if self.solver is None:
+            if self.estimator is None:
                 self.chosen_, self.choice_ = self._choose(features, y, queries)
             else:
-                self.chosen_ = self.solver
-            self.solvers_ = self._solved(self.chosen_, features, y, queries)
+                self.chosen_ = self.estimator
+            self.estimators_ = self._solved(self.chosen_, features, y, queries)
         self._check_scores(features, queries)
         return self
 
     def _solved(
-        self, solver: Any, features: Any, y: np.ndarray, queries: np.ndarray
+        self, estimator: Any, features: Any, y: np.ndarray, queries: np.ndarray
     ) -> dict[Hashable, Any]:
-        """The fitted solver of all queries, or of each topic."""
+        """The fitted estimator of all queries, or of each topic."""
         if self.kind_ != "topics":
-            return {None: self._fitted(solver, features, y, queries)}
+            return {None: self._fitted(estimator, features, y, queries)}
         fitted = {}
         for topic, rows in _rows_of(queries):
             if np.unique(y[rows]).size < 2:
@@ -228,19 +228,21 @@ class RelevanceRanker(Storable, BaseEstimator):
                     stacklevel=callers_level(),
                 )
                 continue
-            fitted[topic] = self._fitted(solver, features[rows], y[rows], queries[rows])
+            fitted[topic] = self._fitted(estimator, features[rows], y[rows], queries[rows])
         if not fitted:
             raise DataError("no topic has documents of two grades: judge more documents")
         return fitted
 
-    def _fitted(self, solver: Any, features: Any, y: np.ndarray, queries: np.ndarray) -> Any:
+    def _fitted(self, estimator: Any, features: Any, y: np.ndarray, queries: np.ndarray) -> Any:
         with warnings.catch_warnings():
             # Documents are ranked by their scores: labels need not differ.
             warnings.filterwarnings("ignore", message=".*predicts one label for all")
-            return self._fitted_copy(solver, features, y, queries)
+            return self._fitted_copy(estimator, features, y, queries)
 
-    def _fitted_copy(self, solver: Any, features: Any, y: np.ndarray, queries: np.ndarray) -> Any:
-        own = clone(solver)
+    def _fitted_copy(
+        self, estimator: Any, features: Any, y: np.ndarray, queries: np.ndarray
+    ) -> Any:
+        own = clone(estimator)
         takes = inspect.signature(own.fit).parameters
         if "group" in takes:
             order = np.argsort(pd.factorize(queries)[0], kind="stable")
@@ -275,7 +277,9 @@ class RelevanceRanker(Storable, BaseEstimator):
             scores = np.full(y.size, -np.inf)
             tested = np.zeros(y.size, dtype=bool)
             for train, test in parts:
-                self.solvers_ = self._solved(candidate, features[train], y[train], queries[train])
+                self.estimators_ = self._solved(
+                    candidate, features[train], y[train], queries[train]
+                )
                 known = self._can_score(queries[test])
                 scores[test[known]] = self._scores(features[test[known]], queries[test[known]])
                 tested[test[known]] = True
@@ -331,12 +335,12 @@ class RelevanceRanker(Storable, BaseEstimator):
     # ---- use -----------------------------------------------------------------------------------
 
     @property
-    def solver_(self) -> Any:
-        """The fitted solver; topics have several, in ``solvers_``."""
-        check_is_fitted(self, "solvers_")
-        if None not in self.solvers_:
-            raise AttributeError("there is one solver for each topic: see solvers_")
-        return self.solvers_[None]
+    def estimator_(self) -> Any:
+        """The fitted estimator; topics have several, in ``estimators_``."""
+        check_is_fitted(self, "estimators_")
+        if None not in self.estimators_:
+            raise AttributeError("there is one estimator for each topic: see estimators_")
+        return self.estimators_[None]
 
     def scores(self, X: Any, queries: Any) -> np.ndarray:
         """Return the scores by which documents are ranked within their query, highest first."""
@@ -347,11 +351,11 @@ class RelevanceRanker(Storable, BaseEstimator):
         """Return the probability of each grade of ``grades_``, one row per document."""
         features, queries = self._described(X, queries)
         out = np.zeros((queries.size, self.grades_.size))
-        for solver, rows in self._solvers_of(queries):
-            if not hasattr(solver, "predict_proba"):
-                raise ArgumentError(f"a {type(solver).__name__} has no probabilities of grades")
-            places = np.searchsorted(self.grades_, solver.classes_)
-            out[np.ix_(rows, places)] = solver.predict_proba(features[rows])
+        for estimator, rows in self._estimators_of(queries):
+            if not hasattr(estimator, "predict_proba"):
+                raise ArgumentError(f"a {type(estimator).__name__} has no probabilities of grades")
+            places = np.searchsorted(self.grades_, estimator.classes_)
+            out[np.ix_(rows, places)] = estimator.predict_proba(features[rows])
         return out
 
     def rank(self, X: Any, queries: Any, documents: Any = None) -> pd.DataFrame:
@@ -402,14 +406,14 @@ class RelevanceRanker(Storable, BaseEstimator):
         order = rows[np.argsort(-scores[rows], kind="stable")]
         place = int(np.flatnonzero(order == row)[0])
         other = order[place + 1] if place + 1 < order.size else order[place - 1]
-        solver = self._solvers_of(queries[[row]])[0][0]
+        estimator = self._estimators_of(queries[[row]])[0][0]
         here, there = (_dense(features[[each]])[0] for each in (row, other))
-        if self._ranks_by(solver) == "latent" and np.ndim(getattr(solver, "coef_", 0)) == 1:
-            lifts = np.asarray(solver.coef_) * (here - there)
+        if self._ranks_by(estimator) == "latent" and np.ndim(getattr(estimator, "coef_", 0)) == 1:
+            lifts = np.asarray(estimator.coef_) * (here - there)
         else:
             changed = np.tile(here, (here.size, 1))
             np.fill_diagonal(changed, there)
-            lifts = scores[row] - self._scored_by(solver, changed)
+            lifts = scores[row] - self._scored_by(estimator, changed)
         frame = pd.DataFrame(
             {"feature": self._feature_names(here.size), "value": here, "other": there}
         ).assign(lift=lifts)
@@ -419,12 +423,12 @@ class RelevanceRanker(Storable, BaseEstimator):
 
     def _described(self, X: Any, queries: Any) -> tuple[Any, np.ndarray]:
         """The scaled features of documents, and their queries."""
-        check_is_fitted(self, "solvers_")
+        check_is_fitted(self, "estimators_")
         queries = _one_dimensional(queries)
         if queries.size != _length(X):
             raise DataError(f"{_length(X)} documents and {queries.size} queries: pass one for each")
         self._check_input(X)
-        unknown = set(queries.tolist()) - set(self.solvers_) if self.kind_ == "topics" else set()
+        unknown = set(queries.tolist()) - set(self.estimators_) if self.kind_ == "topics" else set()
         if unknown:
             raise DataError(
                 f"topic {next(iter(unknown))!r} was not in the fit, or could not be learnt: topics "
@@ -459,35 +463,35 @@ class RelevanceRanker(Storable, BaseEstimator):
 
     def _scores(self, features: Any, queries: np.ndarray) -> np.ndarray:
         out = np.empty(queries.size)
-        for solver, rows in self._solvers_of(queries) if queries.size else []:
-            out[rows] = self._scored_by(solver, features[rows])
+        for estimator, rows in self._estimators_of(queries) if queries.size else []:
+            out[rows] = self._scored_by(estimator, features[rows])
         return out
 
     def _can_score(self, queries: np.ndarray) -> np.ndarray:
-        """Whether there is a solver for each of the queries."""
-        if None in self.solvers_:
+        """Whether there is an estimator for each of the queries."""
+        if None in self.estimators_:
             return np.ones(queries.size, dtype=bool)
-        return np.array([query in self.solvers_ for query in queries.tolist()], dtype=bool)
+        return np.array([query in self.estimators_ for query in queries.tolist()], dtype=bool)
 
-    def _scored_by(self, solver: Any, features: Any) -> np.ndarray:
-        rank_by = self._ranks_by(solver)
+    def _scored_by(self, estimator: Any, features: Any) -> np.ndarray:
+        rank_by = self._ranks_by(estimator)
         if rank_by == "latent":
-            return np.asarray(solver.predict_latent(features))
+            return np.asarray(estimator.predict_latent(features))
         if rank_by == "expected":
-            return solver.predict_proba(features) @ np.asarray(solver.classes_)
-        return np.asarray(solver.predict(features), dtype=np.float64)
+            return estimator.predict_proba(features) @ np.asarray(estimator.classes_)
+        return np.asarray(estimator.predict(features), dtype=np.float64)
 
-    def _solvers_of(self, queries: np.ndarray) -> list[tuple[Any, np.ndarray]]:
-        if None in self.solvers_:
-            return [(self.solvers_[None], np.arange(queries.size))]
-        return [(self.solvers_[topic], rows) for topic, rows in _rows_of(queries)]
+    def _estimators_of(self, queries: np.ndarray) -> list[tuple[Any, np.ndarray]]:
+        if None in self.estimators_:
+            return [(self.estimators_[None], np.arange(queries.size))]
+        return [(self.estimators_[topic], rows) for topic, rows in _rows_of(queries)]
 
-    def _ranks_by(self, solver: Any) -> str:
+    def _ranks_by(self, estimator: Any) -> str:
         if self.rank_by != "auto":
             return self.rank_by
-        if hasattr(solver, "predict_latent"):
+        if hasattr(estimator, "predict_latent"):
             return "latent"
-        return "expected" if hasattr(solver, "predict_proba") else "predict"
+        return "expected" if hasattr(estimator, "predict_proba") else "predict"
 
     def _kind_of(self, X: Any, queries: np.ndarray) -> str:
         if not _has_texts(X):
@@ -526,8 +530,8 @@ class RelevanceRanker(Storable, BaseEstimator):
     # ---- files ---------------------------------------------------------------------------------
 
     def write_to(self, file: Writer) -> None:
-        """Write the solvers, what is known about words, and the judgements, for ``update``."""
-        check_is_fitted(self, "solvers_")
+        """Write the estimators, what is known about words, and the judgements, for ``update``."""
+        check_is_fitted(self, "estimators_")
         if self.kind_ != "features" and not self._stores_text():
             raise ArgumentError(
                 "a RelevanceRanker with a transformer of its own (text=) cannot be saved: pass the "
@@ -541,15 +545,17 @@ class RelevanceRanker(Storable, BaseEstimator):
         return self.text is None
 
     def check_stored(self) -> None:
-        """Check the solvers, and restore the parameters that follow from them."""
-        if not all(isinstance(solver, OrdinalClassifier) for solver in self.solvers_.values()):
-            raise ModelFileError("its solver is not an estimator of ordrec.ordinal")
-        if (self.kind_ == "topics") == (None in self.solvers_) or not self.solvers_:
-            raise ModelFileError(f"its solvers are not those of {self.kind_}")
+        """Check the estimators, and restore the parameters that follow from them."""
+        if not all(
+            isinstance(estimator, OrdinalClassifier) for estimator in self.estimators_.values()
+        ):
+            raise ModelFileError("its estimator is not one of ordrec.ordinal")
+        if (self.kind_ == "topics") == (None in self.estimators_) or not self.estimators_:
+            raise ModelFileError(f"its estimators are not those of {self.kind_}")
         if (self.kind_ == "features") != (self.text_ is None):
             raise ModelFileError(f"a ranker of {self.kind_} has other words")
         self.kind, self.choice_ = self.kind_, None  # type: ignore[assignment]
-        self.chosen_ = self.solver = clone(next(iter(self.solvers_.values())))
+        self.chosen_ = self.estimator = clone(next(iter(self.estimators_.values())))
         self.text = None if self.kind_ != "texts" else self.text_
         self._check_parameters()
 

@@ -29,7 +29,7 @@ from ordrec.storage.schema import (
     Writer,
 )
 
-__all__ = ["Grades", "JudgedRows", "Queries", "Solvers", "Transformer", "word_vectors"]
+__all__ = ["Estimators", "Grades", "JudgedRows", "Queries", "Transformer", "word_vectors"]
 
 
 def word_vectors() -> TfidfVectorizer:
@@ -74,18 +74,18 @@ class Queries(Field):
         return np.asarray(names, dtype=kind)[codes]
 
 
-class Solvers(Field):
-    """The fitted solvers, one for each topic, or a single one for the key None."""
+class Estimators(Field):
+    """The fitted estimators, one for each topic, or a single one for the key None."""
 
     def write(self, file: Writer, name: str, value: dict[Hashable, Any]) -> None:
-        """Write the topics and their solvers."""
+        """Write the topics and their estimators."""
         topics = None if None in value else pd.Index(list(value))
         Optional(Ids("topics")).write(file, f"{name}.topics", topics)
-        for number, solver in enumerate(value.values()):
-            Model().write(file, f"{name}.{number}", solver)
+        for number, estimator in enumerate(value.values()):
+            Model().write(file, f"{name}.{number}", estimator)
 
     def read(self, file: Reader, name: str) -> dict[Hashable, Any]:
-        """Return the solvers by topic."""
+        """Return the estimators by topic."""
         topics = Optional(Ids("topics")).read(file, f"{name}.topics")
         keys = [None] if topics is None else topics.tolist()
         return {key: Model().read(file, f"{name}.{number}") for number, key in enumerate(keys)}

@@ -89,8 +89,9 @@ def evaluate_scan(
     held = held_out or getattr(model, "held_out_", None)
     if held is None:
         raise ArgumentError(
-            "nothing was held out when the model was fitted: fit again with held_out= "
-            "(--hold-out), or name what it has not seen with held_out="
+            "nothing was held out when the model was fitted, so that it has seen all ratings: fit "
+            "it again with held_out=",
+            parameter="held_out",
         )
     place = make_folder(out)
     name, where = type(model).__name__, {"rows": rows, "engine": engine, "n_jobs": n_jobs}

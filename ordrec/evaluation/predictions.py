@@ -247,7 +247,7 @@ def predictions_from_frame(
         user_id, item_id = (plain(key) for key in pairs.iloc[twice[0]])
         raise DataError(
             f"row {twice[0]}: user {user_id!r} and item {item_id!r} occur twice "
-            f"({twice.size} such rows): keep one"
+            f"({twice.size} in all): keep one"
         )
     others = [name for name in table.columns if name not in names]
     if column is not None and column not in others:
@@ -281,7 +281,7 @@ def predictions_from_frame(
 def _ids_of(column: pd.Series, name: str) -> pd.Series:
     absent = np.flatnonzero(column.isna())
     if absent.size:
-        raise DataError(f"row {absent[0]}: no {name} id ({absent.size} such rows): drop them")
+        raise DataError(f"row {absent[0]}: no {name} id ({absent.size} in all): drop them")
     return column
 
 
@@ -307,7 +307,7 @@ def _with_chances(
     if wrong.size:
         raise DataError(
             f"row {wrong[0]}: its probabilities sum to {sums[wrong[0]]:g}, or one is negative "
-            f"({wrong.size} such rows): they must be a distribution over the ratings"
+            f"({wrong.size} in all): they must be a distribution over the ratings"
         )
     return pairs.join(pd.DataFrame(chances / sums[:, None], columns=list(columns.values())))
 

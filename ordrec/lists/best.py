@@ -66,7 +66,9 @@ class RatingOrder:
     def __post_init__(self) -> None:
         if self.by not in ORDERS:
             hint = ", which only a Recommender knows" if self.by == "recommended" else ""
-            raise ArgumentError(f"by must be one of {', '.join(ORDERS)}, got {self.by!r}{hint}")
+            raise ArgumentError(
+                f"by must be one of {', '.join(ORDERS)}, got {self.by!r}{hint}", parameter="by"
+            )
         if not 0 < self.quantile < 1:
             raise ArgumentError(f"quantile must lie between 0 and 1, got {self.quantile}")
 

@@ -133,7 +133,7 @@ def read_pairs(
             if wrong.size:
                 raise DataError(
                     f"row {wrong[0]} ({table['score'].iloc[wrong[0]][:30]!r}): score is not a "
-                    f"number ({wrong.size} such rows): correct or drop them"
+                    f"number ({wrong.size} in all): correct or drop them"
                 )
             pairs["score"] = numbers
     return pd.DataFrame(pairs)

@@ -18,7 +18,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ordrec.errors import DataError, ModelFileError, callers_level
@@ -26,6 +25,7 @@ from ordrec.ordinal.labels import (
     categories_of,
     class_weighted,
     ordered_classes,
+    refuse_continuous,
     refuse_encoded,
     refuse_unordered_scorer,
 )
@@ -99,8 +99,8 @@ class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
         """Checked X, zero-based ranks and weights; sets ``classes_`` and ``n_features_in_``."""
         declared = categories_of(y) if self.classes is None else self.classes
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype, order="C")
-        check_classification_targets(y)
         if declared is None:
+            refuse_continuous(y)
             refuse_encoded(y)
         self.classes_, ranks = ordered_classes(y, declared)
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from ordrec.errors import ArgumentError, DataError
 
@@ -15,6 +16,7 @@ __all__ = [
     "categories_of",
     "class_weighted",
     "ordered_classes",
+    "refuse_continuous",
     "refuse_encoded",
     "refuse_unordered_scorer",
 ]
@@ -31,10 +33,11 @@ def ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarra
     if declared is None:
         classes, ranks = np.unique(y, return_inverse=True)
         if classes.size > 2 and not np.issubdtype(classes.dtype, np.number):
+            more = ", ..." if classes.size > 5 else ""
             raise ArgumentError(
                 f"labels of type {classes.dtype} have no order of their own: declare it with "
                 "classes=[lowest, ..., highest], or by an ordered pandas Categorical "
-                f"(the labels are {classes[:5].tolist()} ...)"
+                f"(the labels are {', '.join(map(repr, classes[:5].tolist()))}{more})"
             )
         return classes, ranks.astype(np.int64)
     classes = np.asarray(declared)
@@ -57,6 +60,16 @@ def _encoded(y: np.ndarray) -> str:
         ". If scikit-learn has numbered them, as cross_val_predict does with predict_proba, pass "
         "y as numbers in the order of the ranks, without classes"
     )
+
+
+def refuse_continuous(y: np.ndarray) -> None:
+    """Raise an error for numbers that scikit-learn takes for targets of a regression."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise DataError(
+            f"{error} Labels such as half stars are declared with classes=[lowest, ..., highest]"
+        ) from None
 
 
 def refuse_encoded(y: np.ndarray) -> None:

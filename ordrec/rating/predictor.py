@@ -57,7 +57,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         "full" pools the joint process over items, users and all ratings; "fast" only that over a
         user's items, which has a closed form; "large" is the factors alone, for data of any
         size. "auto" is "full" up to 300 thousand ratings and "fast" beyond, or the next smaller
-        one that fits into ``max_memory``, with a warning; ``preset_`` says which it is.
+        one where that would take more than 3 GB; ``preset_`` says which it is.
     components : collection of str, optional
         Names of the kernel components of the process to use, such as "item.residual" or
         "product.implicit*implicit"; all that the ratings allow when omitted.

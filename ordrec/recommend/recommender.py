@@ -393,7 +393,9 @@ class Recommender(RatingListingModel, DistributionModel):
                 f'explore={explore:g} is for by="recommended", got by={by!r}', parameter="explore"
             )
         if by not in ORDERS:
-            raise ArgumentError(f"by must be one of recommended, {', '.join(ORDERS)}, got {by!r}")
+            raise ArgumentError(
+                f"by must be one of recommended, {', '.join(ORDERS)}, got {by!r}", parameter="by"
+            )
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
         filters["at_most"] = at_most
         if isinstance(candidates, str) and candidates == "likely":

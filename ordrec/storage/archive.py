@@ -86,6 +86,9 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
         raise ModelFileError(f"{path}: no such file: check the name")
     place = "archive"
     try:
+        with Path(path).open("rb") as stream:
+            if stream.read(2) != b"PK":  # a table of ratings, say
+                raise ModelFileError(f"{path}: not a model file")
         with zipfile.ZipFile(path) as archive:
             members = _checked_members(path, archive)
             place = HEADER

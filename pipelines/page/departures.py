@@ -65,7 +65,8 @@ def page() -> str:
         "# Where ordrec departs from each paper",
         "",
         "Written by `python pipelines/page/departures.py` from the docstrings of the solvers and",
-        "from `pipelines/published/in_words.toml`. Digits stand in BENCHMARKS.md.",
+        "from `pipelines/published/in_words.toml`. The digits are in",
+        "[the benchmarks](../benchmarks/index.md).",
     ]
     for paper, title in PAPERS.items():
         lines += ["", f"## {title}", "", "| item | reason | effect | where |", "|---|---|---|---|"]

@@ -9,6 +9,7 @@ from naive import naive_order
 from scipy import sparse
 
 from ordrec import load, save
+from ordrec.choice import ordered
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.order import DatedRows
 from ordrec.choice.ordered_features import FEATURES, OrderedFeatures
@@ -223,6 +224,18 @@ def test_there_and_back(model, tmp_path) -> None:
         pd.testing.assert_frame_equal(again.recommend(7), saved.recommend(7))
         assert str(again.chosen_) == str(saved.chosen_)
         assert again.update(7, 3, 2).recommend(7).equals(saved.update(7, 3, 2).recommend(7))
+
+
+def test_a_table_that_no_feature_reads_is_not_kept(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(ordered, "LATEST_ORDER", tuple(ordered.SUMS))  # logits read all tables
+    model = OrderedChoice("latest", n_factors=4).fit(RATINGS)
+    assert model.weights_
+    assert model.order_ is not None
+    assert model.order_.lifts is None
+    save(model, tmp_path / "model.ordrec")
+    again = load(tmp_path / "model.ordrec")
+    users = model.user_ids_
+    assert np.array_equal(again.scores_block(users), model.scores_block(users))
 
 
 def test_nobody_gets_what_is_popular(model) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from ordrec import __version__
+from ordrec.cli import app
 
 
 @pytest.fixture
@@ -62,6 +64,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     ordrec, words: list[str], says: str, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORDREC_DATA", raising=False)
     done = ordrec(*words)
     assert done.code == 2
     assert says in done.err
@@ -84,11 +87,18 @@ def test_data_commands(ordrec) -> None:
     assert "100004 ratings" in described.out
 
 
-@pytest.mark.parametrize("words", [[], ["evaluate"], ["data"], ["data", "list"]])
+@pytest.mark.parametrize("words", [[], ["rank"], ["data"], ["evaluate"], ["data", "list"]])
 def test_every_help_text_is_there(ordrec, words: list[str]) -> None:
     done = ordrec(*words, "--help")
     assert done.code == 0
     assert "Usage" in done.out
+
+
+@pytest.mark.parametrize("words", [[], ["rank"], ["data"]])
+def test_lists_of_commands_fit_a_terminal(words: list[str]) -> None:
+    said = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).output
+    assert "..." not in said.partition("Commands:")[2]
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_the_version_is_that_of_the_package(ordrec) -> None:

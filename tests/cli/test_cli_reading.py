@@ -91,6 +91,28 @@ def test_ids_that_match_nothing_are_said(model: Path, tmp_path: Path, capsys: Ca
     assert "its ids look like i0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--at-most", "colour=1"], "--at-most: the model knows no column 'colour'"),
+        (["--by", "best"], "--by must be one of expected"),
+    ],
+)
+def test_errors_of_lists_name_options(
+    words: list[str], says: str, model: Path, capsys: Captured
+) -> None:
+    assert ordrec("recommend", model, "--user", "u1", *words) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_table_is_no_model(model: Path, capsys: Captured) -> None:
+    table = model.parent / "r.csv"
+    assert ordrec("recommend", table, "--user", "u1") == 2
+    assert "r.csv: not a model file" in capsys.readouterr().err
+    assert ordrec("data", "describe", table, "--scale", "5..1") == 2
+    assert "--scale 5..1: need low < high" in capsys.readouterr().err
+
+
 def test_one_unknown_user_does_not_end_all(model: Path, tmp_path: Path, capsys: Captured) -> None:
     users = tmp_path / "users.csv"
     users.write_text("customer_id\nu1\nnobody\nu2\n")
@@ -132,6 +154,29 @@ def test_blanks_between_fields(tmp_path: Path, capsys: Captured) -> None:
     table.write_text("1 1 2\n1 2 4\n")
     assert ordrec("data", "describe", table) == 2
     assert "before it, such as 'user item rating'" in capsys.readouterr().err
+    table.write_text("ann,kettle,5\nbob,pot,3\n")
+    assert ordrec("data", "describe", table) == 2
+    assert "before it, such as 'user,item,rating'" in capsys.readouterr().err
+
+
+def test_a_column_that_may_hold_times_is_said(tmp_path: Path, capsys: Captured) -> None:
+    table = tmp_path / "r.csv"
+    table.write_text(
+        "user,item,rating,Rated At\nann,tea,5,2024-05-01 12:30:11\nbob,tea,3,2024-05-02\n"
+    )
+    assert ordrec("data", "describe", table) == 0
+    said = capsys.readouterr().err
+    assert "column 'Rated At' may hold times and is not read: pass --time-col Rated At" in said
+    for chosen in ("Rated At", "none"):
+        assert ordrec("data", "describe", table, "--time-col", chosen) == 0
+        assert capsys.readouterr().err == ""
+
+
+def test_an_empty_file_is_refused_in_one_line(tmp_path: Path, capsys: Captured) -> None:
+    table = tmp_path / "r.csv"
+    table.write_text("")
+    assert ordrec("data", "describe", table) == 2
+    assert "r.csv: not a csv table: its first line is empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

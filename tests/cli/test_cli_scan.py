@@ -139,10 +139,10 @@ def test_what_a_model_of_all_users_was_not_fitted_to_is_predicted(folder, tmp_pa
         len(predictions(tmp_path / "honest"))
         == held.mask(Ratings.scan(folder / "parts").collect()).sum()
     )
-    with pytest.warns(UserWarning, match=r"held out 0\.3 of the ratings.*--hold-out"):
+    with pytest.warns(UserWarning, match=r"held out 0\.3 of the ratings.*held_out="):
         ordrec(*ask, tmp_path / "more", "--hold-out", "0.5")
     ask[1] = tmp_path / "0.ordrec"
-    with pytest.warns(UserWarning, match=r"nothing was held out.*too small.*--hold-out"):
+    with pytest.warns(UserWarning, match=r"nothing was held out.*too small.*held_out="):
         ordrec(*ask, tmp_path / "leak")
 
 

@@ -264,7 +264,7 @@ def test_duplicate_error_names_both_rows():
             "timestamp": [9, 1, 2, 3],
         }
     )
-    with pytest.raises(DataError, match=r"row 2: user 'a' rated item 7 before, in row 0 \(1 such"):
+    with pytest.raises(DataError, match=r"row 2: user 'a' rated item 7 before, in row 0 \(1 in"):
         Ratings.from_frame(frame, scale=STARS)
     with pytest.raises(DataError, match="across published folds"):
         Ratings.from_frame(
@@ -289,13 +289,13 @@ GOOD = {"user": [1, 2, 3], "item": [1, 1, 2], "rating": [1.0, 2.0, 3.0]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rating": [1.0, np.nan, np.nan]}, r"row 1: rating is nan \(2 such rows\): drop them"),
+        ({"rating": [1.0, np.nan, np.nan]}, r"row 1: rating is nan \(2 in all\): drop them"),
         ({"rating": [1.0, np.inf, 2.0]}, "row 1: rating is inf"),
         ({"rating": [1.0, 2.0, 6.0]}, r"row 2: rating 6 is not on the declared scale Scale\(1..5"),
         ({"rating": [1.0, 2.4, 3.0]}, "row 1: rating 2.4 is not on the declared scale"),
         ({"rating": ["1", "two", "3"]}, "row 1: rating 'two' is not a number"),
         ({"user": [1.0, 2.5, 3.0]}, "row 1: user id 2.5 is not a whole number"),
-        ({"user": [1.0, np.nan, 3.0]}, r"row 1: no user id \(1 such rows\)"),
+        ({"user": [1.0, np.nan, 3.0]}, r"row 1: no user id \(1 in all\)"),
         ({"user": [1.0, np.inf, 3.0]}, "row 1: user id inf is not a whole number"),
         ({"user": [1.0, 1e300, 3.0]}, r"row 1: user id 1e\+300 is not a whole number"),
         ({"item": ["a", None, "c"]}, "row 1: no item id"),

@@ -29,7 +29,7 @@ def judged(n_queries: int = 12, per_query: int = 15, seed: int = 0, shift: float
 
 
 @pytest.mark.parametrize(
-    ("solver", "how"),
+    ("estimator", "how"),
     [
         (SVORIM(kernel="linear"), "latent"),
         (OrdinalLogistic(), "expected"),
@@ -37,9 +37,9 @@ def judged(n_queries: int = 12, per_query: int = 15, seed: int = 0, shift: float
         (Ridge(), "auto"),
     ],
 )
-def test_documents_come_in_order_of_relevance(solver, how: str) -> None:
+def test_documents_come_in_order_of_relevance(estimator, how: str) -> None:
     X, y, queries = judged()
-    ranker = RelevanceRanker(solver, rank_by=how).fit(X, y, queries)
+    ranker = RelevanceRanker(estimator, rank_by=how).fit(X, y, queries)
     X_new, y_new, queries_new = judged(5, seed=1)
     assert ndcg(y_new, ranker.scores(X_new, queries_new), groups=queries_new) > 0.97
 
@@ -64,7 +64,9 @@ def test_centring_makes_queries_comparable() -> None:
     value = {}
     for scaling in ("none", "range", "centre"):
         ranker = RelevanceRanker(LinearRegression(), scaling=scaling).fit(X, y, queries)
-        first = ranker.solver_.coef_ @ np.array([1.0, 0.0]) / np.abs(ranker.solver_.coef_).sum()
+        first = (
+            ranker.estimator_.coef_ @ np.array([1.0, 0.0]) / np.abs(ranker.estimator_.coef_).sum()
+        )
         value[scaling] = (ndcg(y_new, ranker.scores(X_new, new), groups=new), first)
     assert value["centre"][1] > value["none"][1]
     assert value["centre"][0] >= value["none"][0]
@@ -87,7 +89,7 @@ def test_every_query_weighs_the_same() -> None:
         ranker = RelevanceRanker(Ridge(), scaling="none", balance=balance)
         once = clone(ranker).fit(X, y, queries)
         more = clone(ranker).fit(X[often], y[often], queries[often])
-        change = np.abs(once.solver_.coef_ - more.solver_.coef_).max()
+        change = np.abs(once.estimator_.coef_ - more.estimator_.coef_).max()
         # Ridge's penalty weighs against the sum of the weights, which grows with the rows.
         assert (change < 0.02) == balance
 
@@ -116,8 +118,8 @@ def test_rankers_are_told_the_sizes_of_the_queries() -> None:
     X = np.arange(5.0)[:, None]
     ranker = RelevanceRanker(GroupedRanker(), scaling="none")
     ranker.fit(X, np.arange(5), np.array([2, 1, 2, 1, 2]))
-    assert ranker.solver_.group_.tolist() == [3, 2]
-    assert ranker.solver_.first_[:, 0].tolist() == [0.0, 2.0, 4.0]
+    assert ranker.estimator_.group_.tolist() == [3, 2]
+    assert ranker.estimator_.first_[:, 0].tolist() == [0.0, 2.0, 4.0]
 
 
 def test_texts_are_described_with_their_query() -> None:
@@ -141,14 +143,36 @@ def test_topics_have_a_model_each() -> None:
     y = np.array([2, 2, 0, 0, 0, 0, 2, 2])  # the second topic wants what the first does not
     ranker = RelevanceRanker(OrdinalLogistic()).fit(texts, y, np.repeat([1, 2], 4))
     assert ranker.kind_ == "topics"
-    assert sorted(ranker.solvers_) == [1, 2]
+    assert sorted(ranker.estimators_) == [1, 2]
     first, second = ranker.scores([good, bad], [1, 1]), ranker.scores([good, bad], [2, 2])
     assert first[0] > first[1]
     assert second[0] < second[1]
     with pytest.raises(DataError, match="topic 9 was not in the fit"):
         ranker.scores([good, bad], [9, 9])
-    with pytest.raises(AttributeError, match="one solver for each topic"):
-        _ = ranker.solver_
+    with pytest.raises(AttributeError, match="one estimator for each topic"):
+        _ = ranker.estimator_
+
+
+def test_inner_parts_of_topics_have_every_topic_and_its_grades_in_equal_shares() -> None:
+    rng = np.random.default_rng(0)
+    queries, y = rng.integers(0, 4, 200), rng.integers(0, 3, 200)
+    ranker = RelevanceRanker(Ridge(), n_splits=4)
+    ranker.kind_, ranker.grades_ = "topics", np.arange(3)
+    held_out = []
+    for train, test in ranker._inner_parts(y, queries):
+        assert sorted([*train, *test]) == list(range(200))
+        held_out.append(test)
+    assert len(held_out) == 4
+    assert sorted(np.concatenate(held_out)) == list(range(200))
+    for topic in range(4):
+        for grade in range(3):
+            cell = (queries == topic) & (y == grade)
+            shares = [int(cell[test].sum()) for test in held_out]
+            assert max(shares) - min(shares) <= 1, (topic, grade, shares)
+    again = [test.tolist() for _, test in ranker._inner_parts(y, queries)]
+    assert again == [test.tolist() for test in held_out]
+    ranker.random_state = 1
+    assert [test.tolist() for _, test in ranker._inner_parts(y, queries)] != again
 
 
 def test_refusals() -> None:

@@ -75,7 +75,7 @@ def test_the_kind_of_input_is_recognised() -> None:
         RelevanceRanker(ordinal, kind="vague").fit(X, y, queries)  # type: ignore[arg-type]
 
 
-def test_the_default_solver_is_chosen_on_queries_held_out() -> None:
+def test_the_default_estimator_is_chosen_on_queries_held_out() -> None:
     texts, grades, queries = library()
     ranker = RelevanceRanker().fit(texts, grades, queries)
     assert ranker.choice_ is not None
@@ -105,7 +105,7 @@ def test_a_topic_with_one_grade_is_left_out_and_said() -> None:
     grades[:8] = 1
     with pytest.warns(UserWarning, match="topic 'rose': all 8 documents have one grade"):
         ranker = RelevanceRanker(OrdinalLogistic(), kind="topics").fit(texts, grades, words)
-    assert "rose" not in ranker.solvers_
+    assert "rose" not in ranker.estimators_
     with pytest.raises(DataError, match="topic 'rose'"):
         ranker.scores(texts[:8], words[:8])
 
@@ -220,8 +220,8 @@ def test_an_update_keeps_the_chosen_setting() -> None:
     X, y, queries = table(12)
     ranker = RelevanceRanker().fit(X, y, queries)
     new = ranker.update(*table(2, seed=3))
-    assert new.solver is None
-    assert new.solver_.get_params() == ranker.solver_.get_params()
+    assert new.estimator is None
+    assert new.estimator_.get_params() == ranker.estimator_.get_params()
     with pytest.raises(DataError, match="given features"):
         ranker.update(["a text"], [1], ["text"])
 

@@ -129,7 +129,7 @@ def test_lambdamart_stands_beside_and_is_told_the_queries() -> None:
     again = make_ranker("lambdamart").fit(
         described.iloc[mixed], judged["grade"].iloc[mixed], queries.iloc[mixed]
     )
-    assert again.solver_.n_features_in_ == fitted.solver_.n_features_in_ == 2
+    assert again.estimator_.n_features_in_ == fitted.estimator_.n_features_in_ == 2
     own, others = fitted.scores(described, queries), again.scores(described, queries)
     assert np.corrcoef(own, others)[0, 1] > 0.95
 

@@ -165,7 +165,7 @@ def test_distributions_by_names_of_ratings():
     ("change", "message"),
     [
         (lambda t: t[1:], r"no prediction for user .* \(1 of 50 test ratings\)"),
-        (lambda t: pd.concat([t, t[:2]]), "row 50: user .* occur twice .2 such rows"),
+        (lambda t: pd.concat([t, t[:2]]), "row 50: user .* occur twice .2 in all"),
         (lambda t: t.assign(est=np.where(t.index == 3, np.nan, 1)), "row 3: est is nan"),
         (lambda t: t.rename(columns={"est": "what"}), "call it prediction"),
         (lambda t: t[:0], "no predictions"),

@@ -99,7 +99,7 @@ def test_an_analyst_with_ratings_in_words_and_orders_without_one(orders: pd.Data
     silent = orders.astype({"stars": object})
     silent.loc[::9, "stars"] = ""
     silent.to_csv("silent.csv", index=False)
-    assert "100 such rows" in refused("data", "describe", "silent.csv")
+    assert "100 in all" in refused("data", "describe", "silent.csv")
     assert "--missing drop" in refused("data", "describe", "silent.csv")
     assert "800 ratings" in run("data", "describe", "silent.csv", "--missing", "drop")
     with pytest.raises(DataError, match='pass missing="drop"'):

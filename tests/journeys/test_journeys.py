@@ -124,7 +124,7 @@ def test_a_missing_column_is_answered_with_options(ordrec) -> None:
     [
         ("twice.csv", "'000-X' rated item 'A-0"),
         ("twice.csv", "pass --duplicates last or --duplicates mean"),
-        ("blank.csv", "blank.csv, line 272: row 270: stars is nan (1 such rows)"),
+        ("blank.csv", "blank.csv, line 272: row 270: stars is nan (1 in all)"),
         ("typo.csv", "row 270: rating 55 is unlike the others"),
         ("typo.csv", "declare the scale with --scale if it is right"),
         ("sheet.xlsx", "is a spreadsheet: open it and save the sheet as csv"),

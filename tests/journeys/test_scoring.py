@@ -87,7 +87,7 @@ def test_several_pairs_are_folds(folder):
 def test_parts_that_overlap_are_refused_with_the_rows(folder):
     said = refused("evaluate", "train.csv", "--test", "leaking.csv", "-m", "mean")
     assert "row 80 of the test part: user" in said
-    assert "row 0 of the training part (2 such rows)" in said
+    assert "row 0 of the training part (2 in all)" in said
 
 
 def test_options_of_parts_that_do_not_go_together(folder):

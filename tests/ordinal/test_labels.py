@@ -163,3 +163,15 @@ def test_classes_that_do_not_occur_have_no_share_of_the_weight() -> None:
     assert balanced.sum() == pytest.approx(weight.sum())
     assert balanced[:3].sum() == pytest.approx(balanced[3])
     assert balanced[1] == 2 * balanced[0]
+
+
+def test_half_stars_are_labels_if_they_are_declared() -> None:
+    X = np.arange(20.0).reshape(-1, 1)
+    y = np.repeat([0.5, 1.0, 1.5, 2.0], 5)
+    with pytest.raises(ValueError, match=r"continuous.*half stars are declared with classes="):
+        SVORIM().fit(X, y)
+    stars = np.arange(0.5, 5.5, 0.5)
+    model = SVORIM(C=10, classes=stars).fit(X, y)
+    assert model.predict([[2.0], [12.0]]).tolist() == [0.5, 1.5]
+    with pytest.raises(ValueError, match=r"y contains \[0\.7\]"):
+        SVORIM(classes=stars).fit(X, np.where(y == 0.5, 0.7, y))

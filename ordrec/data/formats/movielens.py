@@ -342,6 +342,6 @@ def rows_in(columns: dict[str, np.ndarray], part: dict[str, np.ndarray], place: 
         at = absent[0]
         raise DataError(
             f"{place}: user {part['user'][at]} and item {part['item'][at]} are in this part but "
-            f"not among the ratings ({absent.size} such rows): the files do not belong together"
+            f"not among the ratings ({absent.size} in all): the files do not belong together"
         )
     return inside

@@ -148,9 +148,7 @@ def _ids(column: pd.Series) -> np.ndarray:
     """Return ids, none of which may be missing, as integers or strings."""
     missing = np.flatnonzero(column.isna())
     if missing.size:
-        raise DataError(
-            f"row {missing[0]}: no {column.name} id ({missing.size} such rows): drop them"
-        )
+        raise DataError(f"row {missing[0]}: no {column.name} id ({missing.size} in all): drop them")
     if pd.api.types.is_integer_dtype(column.dtype):
         if int(column.max()) >= 2**63:
             raise DataError(

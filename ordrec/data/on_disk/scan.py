@@ -266,7 +266,7 @@ class RatingsScan:
                 at = int(order[twice[0] + 1])
                 raise DataError(
                     f"{part.place_of(at)}: user {plain(part.users[at])!r} rated item "
-                    f"{plain(part.items[at])!r} twice ({twice.size} such rows): keep one of them"
+                    f"{plain(part.items[at])!r} twice ({twice.size} in all): keep one of them"
                 )
         return Ratings(
             users,

@@ -136,7 +136,7 @@ def _checked(y_true: Any, y_pred: Any, pred_ndim: int, name: str) -> tuple[np.nd
         bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
         if bad.size:
             raise DataError(
-                f"{name}: the {what} of row {bad[0]} is {values[bad[0]]} ({bad.size} such rows): "
+                f"{name}: the {what} of row {bad[0]} is {values[bad[0]]} ({bad.size} in all): "
                 "every row needs a finite number"
             )
     return true, pred

@@ -135,12 +135,12 @@ def _checked(levels: np.ndarray, p: np.ndarray, name: str) -> tuple[np.ndarray, 
     if wrong.size:
         raise DataError(
             f"{name}: {levels[wrong[0]]:g} is not a level 0..{p.shape[1] - 1} "
-            f"({wrong.size} such rows): pass zero-based levels, as in ratings.levels"
+            f"({wrong.size} in all): pass zero-based levels, as in ratings.levels"
         )
     wrong = np.flatnonzero((p < 0).any(axis=1) | (np.abs(p.sum(axis=1) - 1.0) > 1e-6))
     if wrong.size:
         raise DataError(
             f"{name}: the probabilities {p[wrong[0]].tolist()} are negative or do not sum to 1 "
-            f"({wrong.size} such rows)"
+            f"({wrong.size} in all)"
         )
     return levels.astype(np.int64), p

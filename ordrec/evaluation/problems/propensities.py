@@ -51,7 +51,7 @@ def propensities(split: Split, propensity: Any) -> np.ndarray:
     if wrong.size:
         raise DataError(
             f"row {wrong[0]}: {PROPENSITY} {values[wrong[0]]:g} is not in (0, 1] "
-            f"({wrong.size} such rows)"
+            f"({wrong.size} in all)"
         )
     known = pd.MultiIndex.from_arrays([table[user], table[item]])
     asked = pd.MultiIndex.from_arrays(

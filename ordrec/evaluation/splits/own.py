@@ -169,7 +169,7 @@ def _refuse_overlap(ratings: Ratings, fold: OwnFold, which: str) -> None:
         words = {"train": "training", "valid": "validation", "test": "test"}
         raise DataError(
             f"row {row} of the {words[other]} part{which}: user {user!r} and item {item!r} are "
-            f"also row {before} of the {words[one]} part ({both.size} such rows): a rating that is "
+            f"also row {before} of the {words[one]} part ({both.size} in all): a rating that is "
             "tested must not be known; remove these rows from one of the two",
             parameter="test",
         )

@@ -472,7 +472,11 @@ def _share_of_each(ratings: Ratings, share: float) -> np.ndarray:
 def _known_times(ratings: Ratings, name: str) -> np.ndarray:
     remedy = 'use a split that needs no time, such as "holdout:0.2" or "user-holdout:0.2"'
     if ratings.timestamps is None:
-        raise DataError(f"split {name!r}: {ratings.name} has no timestamps: {remedy}")
+        raise DataError(
+            f"split {name!r}: {ratings.name} has no times: name their column with timestamp=, or "
+            f"{remedy}",
+            parameter="timestamp",
+        )
     unknown = int(np.count_nonzero(ratings.timestamps == 0))
     if unknown:
         raise DataError(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ordrec.errors import ArgumentError, ModelFileError, callers_level
@@ -20,6 +21,7 @@ from ordrec.ordinal.cumulative.objective import CumulativeObjective, link_start
 from ordrec.ordinal.labels import ordered_classes
 from ordrec.ordinal.logistic.covariance import MOST_FEATURES, in_users_units
 from ordrec.ordinal.logistic.newton import minimise
+from ordrec.ordinal.losses import signs
 from ordrec.ordinal.scaling import Standardisation, scaling_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.stored import ESTIMATOR, fitted
@@ -73,6 +75,9 @@ class CumulativeLink(ThresholdModel):
     objective_ : float
     n_iter_ : int
     converged_ : bool
+    separated_ : bool
+        Whether every training sample lies on the right side of every threshold. Without penalty
+        the coefficients then have no bounds, and errors of theirs mean nothing.
     scaling_ : Standardisation or None
         What was done to the features.
 
@@ -106,6 +111,7 @@ class CumulativeLink(ThresholdModel):
         "objective_": Number(gap=True),
         "n_iter_": Integer(),
         "converged_": Flag(),
+        "separated_": Flag(),
     }
     remedy_of_constants: ClassVar[str] = "lower alpha"
 
@@ -153,9 +159,20 @@ class CumulativeLink(ThresholdModel):
             J, np.concatenate([np.zeros(d), start]), self.tol, self.max_iter
         )
         converged = violation <= self.tol
-        self._warn_unless_converged(
-            Solution(x[:d], x[d:], value, violation, np.nan, n_iter, converged), self.tol
-        )
+        margins = signs(part.ranks, part.n_ranks) * ((X @ x[:d])[:, None] - x[d:])
+        self.separated_ = bool((margins > 0).all())
+        if self.separated_ and self.alpha == 0:
+            warnings.warn(
+                "the features separate the labels of all training samples: without penalty, "
+                "coefficients have no bounds, and their size is where the search ended: pass "
+                "alpha above 0, or take fewer features",
+                ConvergenceWarning,
+                stacklevel=callers_level(),
+            )
+        else:
+            self._warn_unless_converged(
+                Solution(x[:d], x[d:], value, violation, np.nan, n_iter, converged), self.tol
+            )
         self.coef_, self.objective_, self.n_iter_ = x[:d], value, n_iter
         self.converged_ = bool(converged)
         self.log_likelihood_ = 0.5 * float(self.alpha) * float(x[:d] @ x[:d]) - value
@@ -188,7 +205,8 @@ class CumulativeLink(ThresholdModel):
         Warns
         -----
         UserWarning
-            If the model has a penalty, which draws coefficients towards 0.
+            If the model has a penalty, which draws coefficients towards 0, or separates the labels
+            of all training samples: errors, z and p then mean nothing and are NaN.
         """
         self._check_inference("summary")
         if self.alpha > 0:

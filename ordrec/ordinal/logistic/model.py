@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import pandas as pd
 from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted
 
-from ordrec.errors import ArgumentError, ModelFileError, callers_level
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.linalg.low_rank import coordinates, expansion
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.coefficients import coefficient_table
@@ -285,17 +284,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             raise ArgumentError(
                 f"summary is for up to {MOST_FEATURES} features, and there are {self.coef_.size}"
             )
-        table = coefficient_table(self)
-        if self.separated_:
-            warnings.warn(
-                "the features separate the labels of all training samples, so that the size of the "
-                "coefficients is set by the penalty alone: std_err, z and p mean nothing and are "
-                "left out. Take more samples or fewer features, or judge by predictions for other "
-                "samples",
-                stacklevel=callers_level(),
-            )
-            table[["std_err", "z", "p"]] = np.nan
-        return table
+        return coefficient_table(self)
 
     def _kernel_features(
         self, X: Any, rows: np.ndarray

@@ -24,7 +24,7 @@ from ordrec.data.on_disk.held_out import HeldOut
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.times import seconds_of
-from ordrec.errors import ArgumentError, StorageError, callers_level
+from ordrec.errors import ArgumentError, OrdrecWarning, StorageError, callers_level
 from ordrec.models.base import codes_of, replacing_ratings
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.runtime.files import check_folder_visible, replace_file
@@ -151,7 +151,7 @@ def predict_scan(
 
 def _warn_of_training_ratings(model: Any, held: HeldOut) -> None:
     """Say that errors will look too small if the model has seen what it is to predict."""
-    remedy = "errors on these are too small: fit again without them (held_out=, --hold-out)"
+    remedy = "errors on these are too small: fit again without them (held_out=)"
     known = model.known_ratings() if hasattr(model, "known_ratings") else None
     if known is not None and known.n_ratings:
         n_seen = int(held.mask(known).sum())
@@ -171,7 +171,7 @@ def _warn_of_training_ratings(model: Any, held: HeldOut) -> None:
             )
     else:
         return
-    warnings.warn(text, stacklevel=callers_level())
+    warnings.warn(OrdrecWarning(text, parameter="held_out"), stacklevel=callers_level())
 
 
 def _warn_of_unknown_items(model: Any, scan: RatingsScan) -> None:

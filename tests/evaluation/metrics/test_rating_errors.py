@@ -72,7 +72,7 @@ def test_bad_input_is_named(name):
         metric([], [])
     with pytest.raises(ArgumentError, match="3 true values but 2 predictions"):
         metric([1, 2, 3], [1, 2])
-    with pytest.raises(DataError, match=r"the prediction of row 1 is nan \(1 such rows\)"):
+    with pytest.raises(DataError, match=r"the prediction of row 1 is nan \(1 in all\)"):
         metric([1, 2], [1, float("nan")])
     with pytest.raises(DataError, match="the true value of row 0 is inf"):
         metric([float("inf"), 2], [1, 2])

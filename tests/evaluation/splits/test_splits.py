@@ -218,7 +218,7 @@ def test_unknown_times_are_refused_with_a_remedy():
     for splitter in (GlobalTime(0.2), UserTime(0.2)):
         with pytest.raises(DataError, match=r"3 of 40 ratings of half dated have timestamp 0.*or"):
             list(splitter.split(dated))
-        with pytest.raises(DataError, match=r"no timestamps: use a split .*holdout:0\.2"):
+        with pytest.raises(DataError, match=r"no times: .* or use a split .*holdout:0\.2"):
             list(splitter.split(ratings.without_timestamps()))
     same = Ratings.from_frame(ratings.to_frame().assign(timestamp=5))
     with pytest.raises(DataError, match="all ratings have the same time 5"):

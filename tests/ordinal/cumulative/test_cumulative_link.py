@@ -167,6 +167,18 @@ def test_separated_labels_have_finite_coefficients_with_a_penalty():
     assert model.predict([[0.0], [5.5], [11.0]]).tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="separate"):
         model.brant(X, np.repeat([1, 2, 3], 4))
+    with pytest.warns(UserWarning, match="p mean nothing"):
+        assert model.summary()["p"].isna().all()
+
+
+def test_separated_labels_without_a_penalty_are_told():
+    X = np.arange(12.0).reshape(-1, 1)
+    with pytest.warns(UserWarning, match="separate the labels.*pass alpha above 0"):
+        model = CumulativeLink(alpha=0.0).fit(X, np.repeat([1, 2, 3], 4))
+    with pytest.warns(UserWarning, match="p mean nothing"):
+        assert model.summary()[["std_err", "z", "p"]].isna().all(axis=None)
+    X[5] = 9.5  # one exception
+    assert not CumulativeLink(alpha=0.0).fit(X, np.repeat([1, 2, 3], 4)).separated_
 
 
 @pytest.mark.parametrize(
