@@ -113,3 +113,17 @@ def test_an_archive_is_opened_once(samples: Path, tmp_path: Path, monkeypatch) -
     )
     assert read_ratings(archive).n_ratings > 0
     assert len(opened) == 1
+
+
+def test_a_header_may_be_very_long(tmp_path):
+    """Columns that are of no use are left out, as many as there are."""
+    notes = [f"note{k:05d}" for k in range(8000)]  # 72 kilobytes
+    rows = [["ann", "tea", "4", *["x"] * 8000], ["bob", "milk", "2", *["y"] * 8000]]
+    path = tmp_path / "wide.csv"
+    lines = [",".join(["user", "item", "rating", *notes]), *map(",".join, rows)]
+    path.write_text("\n".join(lines) + "\n")
+    read = read_ratings(path)
+    assert read.to_frame()[["user", "item", "rating"]].to_numpy().tolist() == [
+        ["ann", "tea", 4.0],
+        ["bob", "milk", 2.0],
+    ]

@@ -48,6 +48,11 @@ def test_ties_go_down():
     assert Scale.regular(1, 5).nearest([1.5, 2.5]).tolist() == [1, 2]
 
 
+def test_no_ranks_have_no_values():
+    for empty in ([], np.empty((0, 3), dtype=np.int64)):
+        assert Scale([1, 2, 3]).values_of(empty).shape == np.shape(empty)
+
+
 @given(scales, st.floats(-100, 100))
 def test_values_off_the_scale_are_refused(scale, number):
     gap = np.diff(scale.values).min()

@@ -339,6 +339,25 @@ def test_damage_inside_a_part_is_noticed(written):
         Ratings.scan(written).check()
 
 
+def test_a_part_with_other_items_is_noticed(tmp_path):
+    """It has as many ratings of as many users, and would be read without a word."""
+    synthetic_ratings(9, 30, n_ratings=60, seed=1).to_partitions(tmp_path / "x", rows_per_part=30)
+    scan = Ratings.scan(tmp_path / "x")
+    scan.check()
+    one = tmp_path / "x" / "part-00000.parquet"
+    rows = pd.read_parquet(one)
+    user = rows["user"].value_counts().index[-1]  # who has rated fewest items
+    row = int(np.flatnonzero(rows["user"] == user)[0])
+    unrated = set(scan.item_ids) - set(rows.loc[rows["user"] == user, "item"])
+    old, new = rows.loc[row, "item"], min(unrated)
+    rows.loc[row, "item"] = new
+    rows.to_parquet(one, index=False)
+    counts = dict(zip(scan.item_ids, scan.item_counts, strict=True))
+    item, change = min((old, -1), (new, 1))
+    with pytest.raises(DataError, match=f"item {item} has {counts[item] + change} ratings, not"):
+        scan.check()
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_changed_bytes_are_refused_or_harmless(tmp_path_factory, data):

@@ -153,6 +153,28 @@ def test_topics_have_a_model_each() -> None:
         _ = ranker.estimator_
 
 
+def test_inner_parts_of_topics_have_every_topic_and_its_grades_in_equal_shares() -> None:
+    rng = np.random.default_rng(0)
+    queries, y = rng.integers(0, 4, 200), rng.integers(0, 3, 200)
+    ranker = RelevanceRanker(Ridge(), n_splits=4)
+    ranker.kind_, ranker.grades_ = "topics", np.arange(3)
+    held_out = []
+    for train, test in ranker._inner_parts(y, queries):
+        assert sorted([*train, *test]) == list(range(200))
+        held_out.append(test)
+    assert len(held_out) == 4
+    assert sorted(np.concatenate(held_out)) == list(range(200))
+    for topic in range(4):
+        for grade in range(3):
+            cell = (queries == topic) & (y == grade)
+            shares = [int(cell[test].sum()) for test in held_out]
+            assert max(shares) - min(shares) <= 1, (topic, grade, shares)
+    again = [test.tolist() for _, test in ranker._inner_parts(y, queries)]
+    assert again == [test.tolist() for test in held_out]
+    ranker.random_state = 1
+    assert [test.tolist() for _, test in ranker._inner_parts(y, queries)] != again
+
+
 def test_refusals() -> None:
     X, y, queries = judged()
     with pytest.raises(ArgumentError, match="rank_by"):

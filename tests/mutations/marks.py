@@ -18,41 +18,47 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-__all__ = ["BLOCKS", "FOLDER", "MARKS", "blocks_of", "is_compiled", "mark_blocks", "prepare"]
+__all__ = ["BLOCKS", "FOLDER", "MARKS", "blocks_of", "loops_of", "mark_blocks", "prepare"]
 
+COMPILERS = ("compiled", "compiled_with", "inner", "inlined_with", "intrinsic")
 MARKS = "__blocks_that_ran__"
 BLOCKS = "blocks.json"  # the first number of each file
 FOLDER = "ORDREC_TRACES"  # the environment names the folder to other processes
 STARTING = "sitecustomize.py"  # which Python runs at its start
 
 
-def is_compiled(function: ast.AST) -> bool:
-    """Whether numba compiles a function."""
-    decorators = getattr(function, "decorator_list", [])
-    names = {
-        node.id for each in decorators for node in ast.walk(each) if isinstance(node, ast.Name)
-    }
-    return bool(names & {"compiled", "compiled_with", "inner", "inlined_with", "intrinsic"})
+def loops_of(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The functions of a file that numba compiles."""
+    compilers = set(COMPILERS)
+    for node in tree.body:  # a compiler with options may have a name of its own
+        if isinstance(node, ast.Assign) and compilers & _names_in(node.value):
+            compilers |= _names_in(*node.targets)
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and compilers & _names_in(*node.decorator_list)
+    ]
 
 
-def blocks_of(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+def _names_in(*nodes: ast.AST) -> set[str]:
+    found = (node for each in nodes for node in ast.walk(each))
+    return {node.id for node in found if isinstance(node, ast.Name)}
+
+
+def blocks_of(tree: ast.Module) -> list[list[ast.stmt]]:
     """The lists of statements below functions that are not compiled, in the order of the file."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if not is_compiled(node):
-                yield from _within(node)
-        else:
-            yield from blocks_of(node)
+    return list(_blocks(tree, {id(loop) for loop in loops_of(tree)}, inside=False))
 
 
-def _within(node: ast.AST) -> Iterator[list[ast.stmt]]:
+def _blocks(node: ast.AST, loops: set[int], *, inside: bool) -> Iterator[list[ast.stmt]]:
+    inside |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     for _, value in ast.iter_fields(node):
         children = value if isinstance(value, list) else [value]
-        if children and isinstance(children[0], ast.stmt):
+        if inside and children and isinstance(children[0], ast.stmt):
             yield children
         for child in children:
-            if isinstance(child, ast.AST) and not is_compiled(child):
-                yield from _within(child)
+            if isinstance(child, ast.AST) and id(child) not in loops:
+                yield from _blocks(child, loops, inside=inside)
 
 
 def prepare(folder: Path) -> None:
@@ -60,7 +66,7 @@ def prepare(folder: Path) -> None:
     firsts, n_blocks = {}, 0
     for path in sorted((folder / "ordrec").rglob("*.py")):
         firsts[str(path)] = n_blocks
-        n_blocks += sum(1 for _ in blocks_of(ast.parse(path.read_text())))
+        n_blocks += len(blocks_of(ast.parse(path.read_text())))
     (folder / BLOCKS).write_text(json.dumps(firsts))
     (folder / "marks").write_bytes(bytes(max(n_blocks, 1)))
     (folder / STARTING).write_text(
@@ -90,7 +96,7 @@ def _marking(path: str, first: int) -> CodeType:
     """The code of a file with a mark at the start of every block."""
     tree = ast.parse(Path(path).read_text())
     # all blocks are found before any of them is changed
-    for number, block in enumerate(list(blocks_of(tree)), first):
+    for number, block in enumerate(blocks_of(tree), first):
         mark = ast.parse(f"{MARKS}[{number}] = 1").body[0]
         start = next((place for place, each in enumerate(block) if not _is_text(each)), len(block))
         for node in ast.walk(mark):

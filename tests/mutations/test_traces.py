@@ -18,7 +18,9 @@ SOURCE = '''"""A package."""
 
 from __future__ import annotations
 
-from ordrec.runtime.compiling import compiled
+from ordrec.runtime.compiling import compiled_with
+
+fast = compiled_with(fastmath=True)
 
 
 def sign(number):
@@ -30,7 +32,7 @@ def sign(number):
     return 0
 
 
-@compiled
+@fast
 def loop(number):
     if number:
         return number
@@ -54,7 +56,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "ordrec" / "runtime").mkdir(parents=True)
     for name in ("ordrec", "ordrec/runtime"):
         (tmp_path / name / "__init__.py").touch()
-    (tmp_path / "ordrec/runtime/compiling.py").write_text("def compiled(function): return function")
+    (tmp_path / "ordrec/runtime/compiling.py").write_text(
+        "def compiled_with(**_): return lambda f: f"
+    )
     (tmp_path / "ordrec" / "signs.py").write_text(SOURCE)
     prepare(tmp_path)
     return tmp_path

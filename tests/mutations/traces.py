@@ -11,12 +11,12 @@ import bisect
 import builtins
 import json
 import resource
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mutations.marks import BLOCKS, MARKS, blocks_of, is_compiled
+from mutations.marks import BLOCKS, MARKS, blocks_of, loops_of
 from numba.core import event
 
 __all__ = ["Recorder", "Traces", "forget"]
@@ -127,7 +127,7 @@ class Traces:
 
     def loop_at(self, file: str, line: int) -> str | None:
         """The name of the compiled loop that a line belongs to, if it does."""
-        for function in _loops(_tree(self.package / file)):
+        for function in loops_of(_tree(self.package / file)):
             if function.lineno <= line <= (function.end_lineno or line):
                 return function.name
         return None
@@ -144,7 +144,7 @@ class Traces:
             other, tree = str(path.relative_to(self.package)), _tree(path)
             if other != file and name not in _imported(tree):
                 continue
-            loops = {(each.lineno, each.end_lineno): each.name for each in _loops(tree)}
+            loops = {(each.lineno, each.end_lineno): each.name for each in loops_of(tree)}
             for node in ast.walk(tree):
                 if isinstance(node, ast.Name) and node.id == name:
                     inside = [loops[a, b] for a, b in loops if a <= node.lineno <= (b or a)]
@@ -159,13 +159,6 @@ class Traces:
 @lru_cache(None)
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
-
-
-def _loops(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """The functions that numba compiles."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and is_compiled(node):
-            yield node
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -136,15 +136,20 @@ class Workshop:
         """Whether a test near the file fails once the mutant is in it, and passes without it."""
         tests, seconds = self.chosen(file, mutant.line)
         limit = STARTING + SLOWER * seconds + COMPILING * _has_loops(file)
-        with self._made(file, mutant) as cache:
-            while tests:
+        while tests:
+            with self._made(file, mutant) as cache:
                 code, failed = self._run(tests, cache, limit)
-                if code in (PASSED, NOTHING):
-                    return False
-                unsound = [each for each in failed if not self._passes(each)]
-                if not unsound:  # or there was no time for them, or the process has died
-                    return True
-                tests = [each for each in tests if each not in unsound]
+            if code in (PASSED, NOTHING):
+                return False
+            if code == LATE:
+                return True
+            if not failed:  # the tests could not be collected, or their process has died
+                code, _ = self._run(tests, str(self.folder / "compiled"), limit)
+                return code in (PASSED, NOTHING)
+            unsound = [each for each in failed if not self._passes(each)]
+            if not unsound:
+                return True
+            tests = [each for each in tests if each not in unsound]
         return False
 
     def chosen(self, file: str, line: int) -> tuple[list[str], float]:

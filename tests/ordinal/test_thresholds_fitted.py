@@ -10,6 +10,8 @@ from naive import naive_boosting
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
+from ordrec.ordinal import SVORIM, OrdinalLogistic
+from ordrec.ordinal.base import LINK_FOLDS, out_of_fold_latent
 from ordrec.ordinal.boosting.orboost import pooled_thresholds
 from ordrec.ordinal.boosting.rankboost import best_thresholds
 from ordrec.ordinal.thresholds.absent import PresentRanks
@@ -109,3 +111,23 @@ def test_a_full_scale_is_left_alone():
     theta = np.array([-0.3, 0.9])
     assert part.all_thresholds(theta, np.zeros(3)).tolist() == theta.tolist()
     assert not part.outer.any()
+
+
+def test_where_no_sample_can_be_left_out_all_are_scored_by_the_whole_fit():
+    X, labels = np.array([[0.0], [1.0]]), [1, 2]
+    model = SVORIM().fit(X, labels)
+    scores = out_of_fold_latent(model, X, np.array([0, 1]), np.ones(2))
+    np.testing.assert_array_equal(scores, model.predict_latent(X))
+
+
+def test_scores_out_of_fold_are_those_of_fits_without_the_fold():
+    rng = np.random.default_rng(0)
+    X, ranks = rng.normal(size=(23, 2)), np.arange(23) % 3
+    model = OrdinalLogistic().fit(X, ranks + 1)
+    scores = out_of_fold_latent(model, X, ranks, np.ones(23))
+    fold = np.empty(23, dtype=int)
+    fold[np.argsort(ranks, kind="stable")] = np.arange(23) % LINK_FOLDS
+    for part in range(LINK_FOLDS):
+        own = OrdinalLogistic(classes=[1, 2, 3]).fit(X[fold != part], ranks[fold != part] + 1)
+        held = fold == part
+        np.testing.assert_allclose(scores[held], own.predict_latent(X[held]), rtol=1e-6)
