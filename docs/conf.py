@@ -58,7 +58,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
-nb_execution_timeout = 300
+nb_execution_timeout = 3600  # on a busy machine, too
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 

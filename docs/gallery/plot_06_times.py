@@ -8,6 +8,7 @@ compared on both.
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from ordrec import load_dataset
 from ordrec.evaluation import evaluate
@@ -32,10 +33,9 @@ for ax, metric in zip(axes, ["rmse", "ndcg@10"], strict=True):
         chosen = frame[(frame["metric"] == metric) & (frame["users"] == "all")]
         chosen = chosen[chosen["average"] == result.averages()[metric]]
         means = chosen.groupby("model")["value"].mean().reindex(models).dropna()
-        places = [models.index(model) + shift for model in means.index]
-        ax.barh(places, means, height=0.38, label=name)
-    ax.set(title=metric, yticks=range(len(models)))
-    ax.set_yticklabels(models)
+        ax.barh(np.arange(len(means)) + shift, means, height=0.38, label=name)
+    ax.set(title=metric, yticks=range(len(means)))
+    ax.set_yticklabels(means.index)
     ax.invert_yaxis()
-axes[0].legend(frameon=False, loc="lower right")
+axes[1].legend(frameon=False)
 plt.show()

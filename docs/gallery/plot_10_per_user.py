@@ -44,6 +44,6 @@ fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for name, error in errors.items():
     means = [error[(counts > low) & (counts <= high)].mean() for low, high in pairwise(edges)]
     ax.plot(names, means, marker="o", label=f"{name}: {error.mean():.3f}")
-ax.set(xlabel="training ratings of the user", ylabel="MAE")
-ax.legend(frameon=False)
+ax.set(xlabel="training ratings of the user", ylabel="MAE", ylim=(0, None))
+ax.legend(frameon=False, loc="lower left")
 plt.show()

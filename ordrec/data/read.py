@@ -284,7 +284,7 @@ def load_events(
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "views.csv"
-    >>> _ = file.write_text("user,item,what\nann,tea,view\nann,tea,view\nbob,soup,cart\n")
+    >>> _ = file.write_text("user,item,what\\nann,tea,view\\nann,tea,view\\nbob,soup,cart\\n")
     >>> ratings = Ratings.from_frame(pd.DataFrame({"user": ["ann"], "item": "soup", "rating": 4}),
     ...                              scale=range(1, 6))
     >>> load_events(file, ratings, kind="what")["kind"].tolist()
