@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -273,3 +275,20 @@ def test_numbers_do_not_depend_on_the_number_of_threads(n_jobs: int) -> None:
     more = fit_process(again, weights, 0, n_jobs)
     assert np.array_equal(one.a, more.a)
     assert np.array_equal(one.left_out, more.left_out)
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_a_process_that_is_not_needed_leaves_memory_at_once(dated: bool) -> None:
+    """The pool's process must be gone before that of all ratings takes memory."""
+    data, weights, _ = everything(small_ratings())
+    if not dated:
+        weights = Layout.choose(data, (), None, DEFAULTS).start(DEFAULTS)
+    process = fit_process(data, weights, 0, 1)
+    process.scores(data.users[:3], data.items[:3], np.array([0.0, 1e6, 1e6]))
+    alive = weakref.ref(process)
+    gc.disable()
+    try:
+        del process
+        assert alive() is None
+    finally:
+        gc.enable()

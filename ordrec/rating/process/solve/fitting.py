@@ -110,11 +110,16 @@ class Process:
         """``sum psi_u phi_i' a_ui``: the coefficients of the products, without their variances."""
         return self.data.products.adjoint(self.a.astype(np.float32)).astype(np.float64)
 
-    @cached_property
+    @property
     def without_times(self) -> Process:
         """The process for pairs whose time is not known."""
-        if self.undated is None:
-            return self
+        # not kept where it is the same: a process that refers to itself keeps its pair sums in
+        # memory until the garbage collector comes
+        return self if self.undated is None else self._undated
+
+    @cached_property
+    def _undated(self) -> Process:
+        assert self.undated is not None
         K = Covariance(self.data, self.K.weights.without_times(), self.K.n_jobs)
         return Process(K, self.undated, self.left_out, self.noise, self.n_iter)
 
