@@ -75,6 +75,7 @@ LITTLE_ENDIAN = sys.byteorder == "little"
 SMALLEST = 600  # rows that `factorise_in_threads` leaves to LAPACK
 PIECE = 1000  # rows of a piece, about
 MOST_PIECES = 16
+ROWS_SQUARED = 256  # rows of a triangle that are copied at a time
 
 
 def _address(name: str) -> int:
@@ -264,8 +265,13 @@ def inverse_diagonal(A: np.ndarray) -> np.ndarray | None:
     if from_python("potrf", A, b"L", n, A, n):
         return None
     from_python("trtri", A, b"L", b"N", n, A, n)
-    factor = np.triu(A)
-    return np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
+    diagonal = np.empty(n)
+    for first in range(0, n, ROWS_SQUARED):  # a triangle of A as a whole would be a copy of it
+        factor = np.triu(A[first : first + ROWS_SQUARED, first:])
+        diagonal[first : first + ROWS_SQUARED] = np.einsum(
+            "ij,ij->i", factor, factor, dtype=np.float64
+        )
+    return diagonal
 
 
 def from_python(name: str, A: np.ndarray, *arguments: bytes | int | np.ndarray) -> int:

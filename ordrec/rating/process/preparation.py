@@ -47,6 +47,7 @@ __all__ = [
 # bytes in the estimate of memory, fitted to what pipelines/speed/bench_memory.py measures
 BLOCK_BYTES = 2  # of a number in a block
 INVERTED_BYTES = 8  # of one while it is inverted
+FACTORISED_BYTES = 4  # of one while the diagonal of its inverse is computed
 LOADING_BYTES = 8
 FEATURE_BYTES = 12  # of a shared feature, while they are made
 RATING_BYTES = 160  # of a rating in its tables
@@ -155,7 +156,8 @@ def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> t
     """Estimate the gigabytes of what a model keeps, above all pair sums, and of what solving takes.
 
     With two sides, solving takes the blocks of users and of items, the inverses of those of users,
-    and vectors; with one, a few blocks at a time, one of them inverted.
+    the largest block while it is inverted, and vectors; with one, a few blocks at a time, one of
+    them inverted.
     """
     by_user = ratings.user_counts.astype(np.float64)
     by_item = ratings.item_counts.astype(np.float64)
@@ -175,7 +177,9 @@ def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> t
     parts = np.maximum(np.ceil(by_user / LARGEST_INVERTED), 1.0)
     inverses = float(by_user @ (by_user / parts + 1.0)) / 2.0
     blocks = triangle + inverses + float(by_item @ (by_item + 1.0)) / 2.0
-    return kept / 1e9, (BLOCK_BYTES * blocks + VECTOR_BYTES * ratings.n_ratings) / 1e9
+    largest = max(float(by_user.max(initial=0.0)), float(by_item.max(initial=0.0)))
+    working = BLOCK_BYTES * blocks + FACTORISED_BYTES * largest**2
+    return kept / 1e9, (working + VECTOR_BYTES * ratings.n_ratings) / 1e9
 
 
 def within_memory(

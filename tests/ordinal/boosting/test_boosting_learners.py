@@ -88,10 +88,8 @@ def test_buckets_find_the_best_point_of_a_line_with_many_samples(seed, kind):
         s += 1e4
     elif kind == "some":
         u[::3], s[::5] = 0.0, 0.0
-        s[1], u[1] = 1e300, 1e-300
     a, value = line_search(s, u, g, np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert value == pytest.approx(naive_boosting.best_on_line(s, u, g), abs=1e-8)
+    assert value == pytest.approx(naive_boosting.best_on_line(s, u, g), abs=1e-8)
     assert g @ np.where(s + a * u >= 0, 1.0, -1.0) == pytest.approx(value, abs=1e-8)
     everything_sorted = sorting_workspace(700)._replace(buckets=sorting_workspace(1).buckets)
     assert call_line_search(s, u, g, np.inf, everything_sorted) == pytest.approx((a, value))

@@ -28,7 +28,7 @@ class Watch:
         self.asked: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for name, kind, method in (
             ("process", ProcessPredictor, "follow_in_part"),
-            ("factors", OrdinalFactors, "fit"),
+            ("factors", OrdinalFactors, "fit_with_kinds"),  # which `fit` calls
         ):
             self._record(monkeypatch, name, kind, method)
 
@@ -42,7 +42,7 @@ class Watch:
         usual = getattr(kind, method)
 
         def recorded(model: Any, *arguments: Any) -> Any:
-            self.fitted_to[name].append(arguments[-1])  # the ratings
+            self.fitted_to[name] += [each for each in arguments if isinstance(each, Ratings)]
             return usual(model, *arguments)
 
         monkeypatch.setattr(kind, method, recorded)
