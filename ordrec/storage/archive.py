@@ -87,7 +87,7 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
     place = "archive"
     try:
         with Path(path).open("rb") as stream:
-            if stream.read(2) != b"PK":  # a table of ratings, say
+            if stream.read(2) != b"PK" and not zipfile.is_zipfile(path):  # a table, say
                 raise ModelFileError(f"{path}: not a model file")
         with zipfile.ZipFile(path) as archive:
             members = _checked_members(path, archive)
