@@ -295,7 +295,7 @@ TABLES: dict[str, Table] = {
         published="npsvor-tables",
         digits=4,
     ),
-    "npsvor-tables-wide": grid(("metric", "data"), ("model",), shown={"metric": ERRORS}),
+    "npsvor-tables-ten": grid(("metric", "data"), ("model",), shown={"metric": ERRORS}),
     "npsvor-times": grid(("n_train", "data"), ("model",), digits=2),
     "npsvor-tolerances": grid(
         ("tolerances",),
