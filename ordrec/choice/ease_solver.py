@@ -21,18 +21,16 @@ ridges. Departures: the scaled rows and the ridges by counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, sparse
 
+from ordrec.linalg.lapack import mirror_upper, row_blocks
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel.spans import over_spans
 
 __all__ = ["EaseProblem", "EaseSolution", "row_factors"]
-
-ROWS_AT_ONCE = 512
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:
@@ -100,7 +98,7 @@ class _ByItems:
     def weights(self, dtype: type | None = None) -> np.ndarray:
         ratio = self.b / self.p
         B = np.empty((self.p.size, self.p.size), dtype or self.P.dtype)
-        for rows in _row_blocks(B.shape[0]):
+        for rows in row_blocks(B.shape[0]):
             B[rows] = self.P[rows] @ self.problem.ZY - self.P[rows] * ratio
         np.fill_diagonal(B, 0.0)
         return B
@@ -124,7 +122,7 @@ class _ByUsers:
         n_items = self.ridges.size
         B = np.empty((n_items, n_items), dtype or self.ZP.dtype)
         targets, ratio = sparse.csr_array(self.problem.Y.T), self.b / self.p
-        for rows in _row_blocks(n_items):
+        for rows in row_blocks(n_items):
             block = (self.ZL[:, rows].T @ self.ZP) * ratio
             block += np.asarray(targets @ self.ZP[:, rows]).T  # P Z'Y
             B[rows] = block
@@ -136,12 +134,6 @@ class _ByUsers:
         ZPZ = np.asarray(self.problem.Z @ ZP.T)
         scores = np.asarray(self.problem.Y.T @ ZPZ).T - ZP * (self.b / self.p)
         return _left_out(scores, ZP, self.p, Z, self.problem.Y[rows]) if left_out else scores
-
-
-def _row_blocks(n_rows: int) -> Iterator[slice]:
-    """Slices of rows, so that no second matrix of the same size is needed."""
-    for first in range(0, n_rows, ROWS_AT_ONCE):
-        yield slice(first, min(first + ROWS_AT_ONCE, n_rows))
 
 
 def _left_out(
@@ -161,16 +153,8 @@ def _inverse(A: np.ndarray) -> np.ndarray:
         inverse, info = potri(factor, lower=True, overwrite_c=True)
     if info != 0:
         raise np.linalg.LinAlgError("the ridge is too small for these ratings")
-    _mirror(inverse.T)
+    mirror_upper(inverse.T)
     return inverse.T
-
-
-def _mirror(A: np.ndarray) -> None:
-    """Copy the upper triangle to the lower one, some rows at a time."""
-    for rows in _row_blocks(A.shape[0]):
-        A[rows.stop :, rows] = A[rows, rows.stop :].T
-        corner = A[rows, rows]
-        np.copyto(corner, corner.T, where=np.tri(corner.shape[0], k=-1, dtype=np.bool_))
 
 
 def _gram_matrices(

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any
@@ -60,6 +61,8 @@ __all__ = [
     "inverse_diagonal",
     "inverse_diagonal_factorised",
     "invert",
+    "mirror_upper",
+    "row_blocks",
     "solve_factorised",
     "solve_rows_triangular",
     "upper_block",
@@ -75,7 +78,7 @@ LITTLE_ENDIAN = sys.byteorder == "little"
 SMALLEST = 600  # rows that `factorise_in_threads` leaves to LAPACK
 PIECE = 1000  # rows of a piece, about
 MOST_PIECES = 16
-ROWS_SQUARED = 256  # rows of a triangle that are copied at a time
+ROWS_AT_ONCE = 512  # rows of a matrix that are copied at a time
 
 
 def _address(name: str) -> int:
@@ -247,8 +250,30 @@ def invert(A: np.ndarray) -> bool:
     n = A.shape[0]
     if from_python("potrf", A, b"L", n, A, n) or from_python("potri", A, b"L", n, A, n):
         return False
-    np.copyto(A, A.T, where=np.tri(n, k=-1, dtype=np.bool_))
+    mirror_upper(A)
     return True
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices of rows, so that no second matrix of the same size is needed."""
+    for first in range(0, n_rows, ROWS_AT_ONCE):
+        yield slice(first, min(first + ROWS_AT_ONCE, n_rows))
+
+
+def mirror_upper(A: np.ndarray) -> None:
+    """Copy the upper triangle to the lower one, some rows at a time.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> mirror_upper(A)
+    >>> A.tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    for rows in row_blocks(A.shape[0]):
+        A[rows.stop :, rows] = A[rows, rows.stop :].T
+        corner = A[rows, rows]
+        np.copyto(corner, corner.T, where=np.tri(corner.shape[0], k=-1, dtype=np.bool_))
 
 
 def inverse_diagonal(A: np.ndarray) -> np.ndarray | None:
@@ -266,11 +291,9 @@ def inverse_diagonal(A: np.ndarray) -> np.ndarray | None:
         return None
     from_python("trtri", A, b"L", b"N", n, A, n)
     diagonal = np.empty(n)
-    for first in range(0, n, ROWS_SQUARED):  # a triangle of A as a whole would be a copy of it
-        factor = np.triu(A[first : first + ROWS_SQUARED, first:])
-        diagonal[first : first + ROWS_SQUARED] = np.einsum(
-            "ij,ij->i", factor, factor, dtype=np.float64
-        )
+    for rows in row_blocks(n):  # a triangle of A as a whole would be a copy of it
+        factor = np.triu(A[rows, rows.start :])
+        diagonal[rows] = np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
     return diagonal
 
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["EQUAL", "HELD_OUT", "PoolWeights", "learnt_pool", "pooled"]
+__all__ = ["EQUAL", "PoolWeights", "learnt_pool", "pooled"]
 
 PoolWeights = tuple[float, float]
 EQUAL: PoolWeights = (0.5, 0.5)
-HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
 LEAST = 1e-12  # probabilities below are as this one
 FEW = 200  # held-out ratings below which nothing is learnt
 LIMIT = 3.0  # of an exponent

@@ -20,8 +20,9 @@ from ordrec.lists.listing import RatingListingModel
 from ordrec.models.base import IDENTITY, drop_weights, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
+from ordrec.rating.inner_parts import inner_parts
 from ordrec.rating.intervals import DistributionModel
-from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool, pooled
+from ordrec.rating.pool import EQUAL, LIMIT, PoolWeights, learnt_pool, pooled
 from ordrec.rating.presets import chosen_preset
 from ordrec.rating.process.fit import Plan
 from ordrec.rating.process.model import ProcessPredictor
@@ -210,12 +211,9 @@ class RatingPredictor(RatingListingModel, DistributionModel):
 
         They are those of predictions without a time; for given times, others were hardly better.
         """
-        # the split on which the process learns its weights
-        held = np.random.default_rng(self.random_state).random(ratings.n_ratings) < HELD_OUT
-        inner, outer = ratings.select(~held), ratings.select(held)
-        # new users and items are left to the factors anyway
-        seen = (inner.user_counts[outer.users] > 0) & (inner.item_counts[outer.items] > 0)
-        outer = outer.select(seen)
+        # the split on which the process learns its weights; new users and items are left to the
+        # factors anyway
+        inner, outer = inner_parts(ratings, self.random_state)
         if min(inner.n_ratings, outer.n_ratings) < 2:
             return EQUAL
         report(0, 2)

@@ -43,7 +43,7 @@ SHAPES = {  # users, items and ratings; the fourth number is the share of rare i
 SIZES = {
     "full": list(SHAPES.values()),
     "fast": list(SHAPES.values()),
-    "large": [*SHAPES.values(), "2000x1500x1000000", "30000x30000x250000x0.6"],
+    "large": [*SHAPES.values(), "2000x1500x1000000", "30000x30000x250000x0.4"],
 }
 CIAO = {"n_users": 7_400, "n_items": 91_000, "n_ratings": 226_000, "rare_items": 0.8}
 CROSSING = {

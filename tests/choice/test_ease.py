@@ -105,7 +105,7 @@ def test_rare_items_have_no_weights() -> None:
 @pytest.mark.parametrize("n_users", [1000, 2000])  # by users, and by items
 def test_a_fit_stays_within_its_estimate_of_memory(n_users: int, monkeypatch) -> None:
     monkeypatch.setattr("ordrec.choice.ease.LARGEST_IN_DOUBLE", 100)
-    monkeypatch.setattr("ordrec.choice.ease_solver.ROWS_AT_ONCE", 64)
+    monkeypatch.setattr("ordrec.linalg.lapack.ROWS_AT_ONCE", 64)
     ratings = synthetic_ratings(n_users, 1500, n_ratings=40_000, seed=2)
     EASE(200.0).fit(ratings.select(np.arange(ratings.n_ratings) < 3_000))  # compile
     n_kept = int((ratings.item_counts >= 3).sum())

@@ -7,20 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.commands import exit_code as ordrec
 from support.tasteful_events import rated_and_viewed
 
 from ordrec import load
-from ordrec.cli import main
 from ordrec.recommend import EASE
 
 RATINGS, VIEWS = rated_and_viewed()
 Captured = pytest.CaptureFixture[str]
-
-
-def ordrec(*words: str | Path) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return int(left.value.code or 0)
 
 
 @pytest.fixture(scope="module")

@@ -9,19 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.commands import exit_code as ordrec
 
-from ordrec.cli import main
 from ordrec.datasets import load_ratings
 
 ROWS = [(f"u{u}", f"i{i}", 1 + (3 * u + i) % 5) for u in range(8) for i in range(9) if (u + i) % 4]
 TABLE = "user,item,rating\n" + "".join(f"{u},{i},{r}\n" for u, i, r in ROWS)
 Captured = pytest.CaptureFixture[str]
-
-
-def ordrec(*words: str | Path) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return int(left.value.code or 0)
 
 
 @pytest.fixture(scope="module")

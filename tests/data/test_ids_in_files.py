@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.commands import exit_code as ordrec
 
 from ordrec import load, save
-from ordrec.cli import main
 from ordrec.data import Ratings
 from ordrec.data.ids import ids_like
 from ordrec.datasets import load_ratings, load_side_table
@@ -20,12 +20,6 @@ from ordrec.recommend import BiasModel
 def written(path: Path, text: str) -> Path:
     path.write_text(text)
     return path
-
-
-def ordrec(*words: str | Path) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return int(left.value.code or 0)
 
 
 def test_leading_zeros_are_part_of_an_id(tmp_path: Path) -> None:

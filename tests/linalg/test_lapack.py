@@ -89,7 +89,7 @@ def test_an_indefinite_matrix_says_where_it_fails(dtype):
     assert factorise(A, ADDRESSES) == 3
 
 
-@pytest.mark.parametrize("n", [*SIZES, 300])  # more rows than are squared at a time
+@pytest.mark.parametrize("n", [*SIZES, 600])  # more rows than are copied at a time
 def test_inverses_without_compiling(n, dtype):
     A = positive_definite(n, dtype)
     expected = np.linalg.inv(A.astype(np.float64))

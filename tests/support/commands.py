@@ -28,6 +28,13 @@ class Said(NamedTuple):
         return pd.read_csv(io.StringIO(self.out))
 
 
+def exit_code(*words: object) -> int:
+    """Run a command for its exit code; what it prints is for `capsys`."""
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return int(left.value.code or 0)
+
+
 def commands(capsys: Any, monkeypatch: Any) -> Iterator[Callable[..., Said]]:
     """A function that runs a command as `main` does, and returns all that it says."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which `main` replaces
@@ -37,12 +44,11 @@ def commands(capsys: Any, monkeypatch: Any) -> Iterator[Callable[..., Said]]:
     def run(*words: object) -> Said:
         capsys.readouterr()
         warnings.simplefilter("default")
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
+        code = exit_code(*words)
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         files._registered.clear()
-        return Said(int(left.value.code or 0), out, err)
+        return Said(code, out, err)
 
     with warnings.catch_warnings():
         yield run

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.ordinal.baselines.machines import BASELINE, MAX_FACTORS, TwoFormBaseline
-from ordrec.ordinal.gram.matrix import DenseGram, Gram
-from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.stored import fitted
-from ordrec.ordinal.svor.model import SINGLE_ABOVE
 from ordrec.ordinal.svor.problems import solve_implicit
-from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.probabilities import log_interval
 from ordrec.storage.schema import Array
 
@@ -67,21 +64,19 @@ class OPBE(TwoFormBaseline):
         steps = 0
         for number, k in enumerate(self.present_):
             groups, group = np.unique(_group(ranks, k), return_inverse=True)
-            solution = self._solve(gram, group, groups.size, self.C * weight)
+            solution = solve_implicit(
+                gram,
+                group,
+                groups.size,
+                C=self.C * weight,
+                tol=self.tol,
+                max_iter=min(self.max_iter, MAX_FACTORS),
+            )
             self._warn_unless_converged(solution, self.tol)
             self.dual_coef_[:, number] = solution.coef
             self.thresholds_[number, self._divided()[number]] = solution.thresholds
             steps = max(steps, solution.n_iter)
         return steps
-
-    def _solve(self, gram: Gram, group: np.ndarray, n_groups: int, C: np.ndarray) -> Solution:
-        """SVORIM's solution, tried in single precision first as SVORIM does."""
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": min(self.max_iter, MAX_FACTORS)}
-        if isinstance(gram, DenseGram) and gram.n > SINGLE_ABOVE and self.tol >= SINGLE_TOL:
-            solution = solve_implicit(gram.in_single(), group, n_groups, C=C, **limits)
-            if solution.converged:
-                return solution
-        return solve_implicit(gram, group, n_groups, C=C, **limits)
 
     def _divided(self) -> np.ndarray:
         """Whether each projection has a lower and an upper threshold."""

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.ordinal.gram.matrix import DenseGram, Gram, as_gram
+from ordrec.ordinal.gram.matrix import Gram, as_gram
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.interior import cold_start, interior_point
 from ordrec.ordinal.svor.pairs import all_pairs
-from ordrec.ordinal.svor.solver import GAP_PER_TOL, INTERIOR_PER_GAP, SINGLE_TOL, step_ridge
+from ordrec.ordinal.svor.solver import GAP_PER_TOL, INTERIOR_PER_GAP, precisions, step_ridge
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["solve_reduced"]
@@ -65,13 +65,10 @@ def solve_reduced(
     pairs = all_pairs(ranks, n_ranks, caps, np.ones((n_ranks, n_ranks - 1)))
     start = cold_start(pairs, ranks.size, n_ranks - 1)
     gap = max(INTERIOR_PER_GAP * GAP_PER_TOL * tol, LEAST_GAP)
-    single = []
-    if isinstance(gram, DenseGram) and tol >= SINGLE_TOL:
-        single.append(gram.in_single())
     # a multiplier may reach its bound in the last digit; what is not finite then ends the search
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with quiet, one_blas_thread():  # large factorisations have threads of their own
-        for form in (*single, gram):
+        for form in precisions(gram, tol):
             ridge = step_ridge(form)
             end = interior_point(
                 form, pairs, False, gap, max_iter, CORRECTORS, ridge, start, stiffness=1.0

@@ -21,7 +21,15 @@ from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
 from ordrec.runtime.parallel import one_blas_thread
 
-__all__ = ["GAP_PER_TOL", "INTERIOR_PER_GAP", "SINGLE_TOL", "Warm", "solve_pairs", "step_ridge"]
+__all__ = [
+    "GAP_PER_TOL",
+    "INTERIOR_PER_GAP",
+    "SINGLE_TOL",
+    "Warm",
+    "precisions",
+    "solve_pairs",
+    "step_ridge",
+]
 
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.03  # the interior point goes this much further than the gap asked for
@@ -173,19 +181,23 @@ def _interior(
     # where K is given by a factor, a new system costs hardly more than one more solution
     correctors = 1 if K.factored else 2 if small else 6
     gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
-    precisions: list[Gram] = [K]
-    if isinstance(K, DenseGram) and K.values.dtype == np.float64 and tol >= SINGLE_TOL:
-        precisions = [K.in_single(), K]
     # a multiplier may reach its bound in the last digit; what is not finite then ends the search
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with quiet, one_blas_thread():  # large factorisations have threads of their own
-        for coarse in precisions:
+        for coarse in precisions(K, tol):
             ridge = step_ridge(coarse)
             end = interior_point(coarse, pairs, ordered, gap, steps, correctors, ridge, start)
             outcome = _polish(K, coarse, pairs, end, ordered, tol, steps, ridge)
             if _good(outcome, tol, pairs.cap.sum()):
                 break
     return outcome, end.early
+
+
+def precisions(K: Gram, tol: float) -> list[Gram]:
+    """K in the precisions that steps are tried in: in single precision first if tol allows it."""
+    if isinstance(K, DenseGram) and K.values.dtype == np.float64 and tol >= SINGLE_TOL:
+        return [K.in_single(), K]
+    return [K]
 
 
 def step_ridge(K: Gram) -> float:

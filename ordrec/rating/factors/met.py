@@ -20,11 +20,11 @@ from ordrec.data import Ratings
 from ordrec.data.events import Events, in_errors
 from ordrec.data.ids import codes_of
 from ordrec.errors import ModelFileError
+from ordrec.rating.inner_parts import inner_parts
 from ordrec.storage.schema import Array, Names
 
 __all__ = ["MetPairs", "learnt_kinds"]
 
-HELD_OUT = 0.15  # of the ratings
 FEWEST = 300  # ratings held out, by which nothing can be decided
 WITHOUT, STRANGERS = 2.0, 2.0  # standard errors
 
@@ -109,11 +109,7 @@ def learnt_kinds(
     seed : int
         Of the ratings that are held out.
     """
-    rng = np.random.default_rng(seed)
-    held = rng.random(ratings.n_ratings) < HELD_OUT
-    inner, outer = ratings.select(~held), ratings.select(held)
-    seen = (inner.user_counts[outer.users] > 0) & (inner.item_counts[outer.items] > 0)
-    outer = outer.select(seen)
+    inner, outer = inner_parts(ratings, seed)
     events = ratings.events
     if events is None or not len(events) or outer.n_ratings < FEWEST:
         return ()

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
+from ordrec.rating.inner_parts import held_out_rows
 from ordrec.rating.process.kernel.weights import (
     DEFAULTS,
     FAST_DEFAULTS,
@@ -34,8 +35,6 @@ from ordrec.rating.units import Units
 from ordrec.runtime.progress import progress, report
 
 __all__ = ["FittedPredictor", "Plan", "fit_in_part", "fit_predictor", "plan_predictor"]
-
-HELD_OUT = 0.15
 
 # about how long the solution and the steps by likelihood take
 SOLVING, NEWTON = 1.0, 1.5
@@ -221,8 +220,7 @@ def learnt_plan(
 ) -> Plan:
     """A plan with weights from an inner hold-out of the ratings."""
     config = plan.config
-    rng = np.random.default_rng(seed)
-    held = rng.random(ratings.n_ratings) < HELD_OUT
+    held = held_out_rows(ratings, seed)
     inner, outer = ratings.select(~held), ratings.select(held)
     if min(inner.n_ratings, outer.n_ratings) < 2:
         return plan

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from support.two_taste_ratings import two_taste_ratings
 
-from ordrec.rating.process.fit import HELD_OUT, Plan, learnt_plan, weighted_data
+from ordrec.rating.inner_parts import HELD_OUT
+from ordrec.rating.process.fit import Plan, learnt_plan, weighted_data
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
 from ordrec.rating.process.kernel.weights import DEFAULTS, FAST_DEFAULTS
 from ordrec.rating.process.preparation import Preparation, SideFeatures
