@@ -1,9 +1,10 @@
-"""The common base of the SVM baselines: one Gram matrix, passed to scikit-learn's machines.
+"""The common base of the SVM baselines: one Gram matrix for all binary machines.
 
 All binary machines of a baseline use the same kernel matrix with different labels and weights,
-so it is computed once and passed to the machines as precomputed, or as the features that landmarks
-give, for which LIBSVM's kernel is the linear one. That also gives every baseline the kernels of
-`ordrec.kernels`, by name or as objects.
+so it is computed once and passed to LIBSVM as precomputed. That also gives every baseline the
+kernels of `ordrec.kernels`, by name or as objects. On the features that landmarks give, LIBSVM
+computes row after row of the kernel and is slow: there a binary machine is solved as what it is,
+SVORIM with two ranks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ordrec.ordinal.base import OrdinalClassifier, limit_blas, warn_if_constant
 from ordrec.ordinal.gram.matrix import DenseGram, FactoredGram, Gram
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR
+from ordrec.ordinal.svor.problems import solve_implicit
 from ordrec.storage.schema import Field, Integer, Number
 
 __all__ = [
@@ -27,7 +29,6 @@ __all__ = [
     "MAX_STEPS",
     "KernelBaseline",
     "TwoFormBaseline",
-    "kernel_for_libsvm",
 ]
 
 BEYOND = 1e99  # a decision value larger than that of any machine
@@ -53,7 +54,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         Stopping tolerance of LIBSVM.
     max_iter : int
         Maximum number of LIBSVM's steps: without a limit it would never stop on features of
-        size 1e12. (OPBE and REDSVM are solved by interior points, at most 200 of them.)
+        size 1e12. (OPBE, REDSVM and machines on landmarks are solved by interior points, at most
+        200 of them.)
     class_weight : None, "balanced" or dict, optional
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
@@ -151,9 +153,29 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
     def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
         """Zero-based ranks from the scores of each machine, K(new, training) @ dual_coef_."""
 
-    def _machine(self, gram: Gram) -> SVC:
-        kernel = kernel_for_libsvm(gram)
-        return SVC(C=self.C, kernel=kernel, tol=self.tol, max_iter=self.max_iter)
+    def _answer(
+        self, gram: Gram, yes: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, float, int]:
+        """Fit the machine whose decision values are positive where the answer is yes.
+
+        Returns its coefficient for each sample, its intercept, and the steps it took.
+        """
+        if gram.factored:
+            solution = solve_implicit(
+                gram,
+                yes.astype(np.int64),
+                2,
+                C=self.C * weight,
+                tol=self.tol,
+                max_iter=min(self.max_iter, MAX_FACTORS),
+            )
+            self._warn_unless_converged(solution, self.tol)
+            return solution.coef, -float(solution.thresholds[0]), solution.n_iter
+        machine = SVC(C=self.C, kernel="precomputed", tol=self.tol, max_iter=self.max_iter)
+        machine.fit(gram.values, yes, sample_weight=np.ascontiguousarray(weight))
+        coef = np.zeros(yes.size)
+        coef[machine.support_] = machine.dual_coef_[0]
+        return coef, float(machine.intercept_[0]), int(np.max(machine.n_iter_))
 
     def _fit_binary(self, gram: Gram, questions: np.ndarray, weights: np.ndarray) -> int:
         """Fit a machine to each yes-no question; sets ``dual_coef_`` and ``intercept_``.
@@ -170,12 +192,9 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.intercept_ = np.where(questions.all(axis=0), BEYOND, -BEYOND)
         steps = 0
         for k in np.flatnonzero(questions.any(axis=0) & ~questions.all(axis=0)):
-            weight = np.ascontiguousarray(weights[:, k])
-            machine = self._machine(gram)
-            machine.fit(gram.values, questions[:, k], sample_weight=weight)
-            self.dual_coef_[machine.support_, k] = machine.dual_coef_[0]
-            self.intercept_[k] = machine.intercept_[0]
-            steps = max(steps, int(np.max(machine.n_iter_)))
+            coef, intercept, taken = self._answer(gram, questions[:, k], weights[:, k])
+            self.dual_coef_[:, k], self.intercept_[k] = coef, intercept
+            steps = max(steps, taken)
         return steps
 
 
@@ -225,8 +244,3 @@ class TwoFormBaseline(KernelBaseline):
             random_state=random_state,
         )
         self.published = published
-
-
-def kernel_for_libsvm(gram: Gram) -> str:
-    """Return the kernel by which LIBSVM reads ``gram.values``."""
-    return "linear" if gram.factored else "precomputed"

@@ -36,20 +36,18 @@ class SVC1V1(KernelBaseline):
     }
 
     def _fit_machines(self, gram: Gram, ranks: np.ndarray, weight: np.ndarray) -> int:
-        machine = self._machine(gram).fit(gram.values, ranks, sample_weight=weight)
-        self.present_ = machine.classes_.astype(np.int64)
-        # scikit-learn has, for each support vector, its coefficient against each other class
-        of_class = np.searchsorted(self.present_, ranks[machine.support_])
+        self.present_ = np.unique(ranks)
         pairs = _pairs(self.present_.size)
-        sign = -1.0 if len(pairs) == 1 else 1.0  # scikit-learn turns a single pair round
         self.dual_coef_ = np.zeros((ranks.size, len(pairs)))
+        self.intercept_ = np.zeros(len(pairs))
+        steps = 0
         for column, (i, j) in enumerate(pairs):
-            for own, other in ((i, j - 1), (j, i)):
-                held = of_class == own
-                coef = sign * machine.dual_coef_[other, held]
-                self.dual_coef_[machine.support_[held], column] = coef
-        self.intercept_ = sign * machine.intercept_
-        return int(np.max(machine.n_iter_))
+            rows = np.flatnonzero(np.isin(ranks, self.present_[[i, j]]))
+            first = ranks[rows] == self.present_[i]
+            coef, intercept, taken = self._answer(gram.part(rows), first, weight[rows])
+            self.dual_coef_[rows, column], self.intercept_[column] = coef, intercept
+            steps = max(steps, taken)
+        return steps
 
     def _ranks_from(self, scores: np.ndarray) -> np.ndarray:
         votes = np.zeros((scores.shape[0], self.present_.size), dtype=np.int64)

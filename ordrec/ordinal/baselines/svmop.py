@@ -67,12 +67,9 @@ class SVMOP(TwoFormBaseline):
             if train.size == 0 or known.all() or not known.any():
                 values[test] = 0.0 if train.size == 0 else np.where(known[0], 1.0, -1.0)
                 continue
-            part_gram = gram.part(train)
-            machine = self._machine(part_gram)
-            machine.fit(part_gram.values, known, sample_weight=weight[train])
             coef = np.zeros(above.size)
-            coef[train[machine.support_]] = machine.dual_coef_[0]
-            values[test] = gram.times(coef)[test] + machine.intercept_[0]
+            coef[train], intercept, _ = self._answer(gram.part(train), known, weight[train])
+            values[test] = gram.times(coef)[test] + intercept
         return values
 
     def _ranks_from(self, scores: np.ndarray) -> np.ndarray:

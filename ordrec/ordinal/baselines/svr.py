@@ -8,12 +8,7 @@ import numpy as np
 from sklearn.svm import SVR
 
 from ordrec.ordinal.base import ThresholdModel
-from ordrec.ordinal.baselines.machines import (
-    BASELINE,
-    MAX_STEPS,
-    TwoFormBaseline,
-    kernel_for_libsvm,
-)
+from ordrec.ordinal.baselines.machines import BASELINE, MAX_STEPS, TwoFormBaseline
 from ordrec.ordinal.gram.matrix import Gram
 from ordrec.storage.schema import Array, Number
 
@@ -98,7 +93,7 @@ class SVRanks(TwoFormBaseline, ThresholdModel):
         machine = SVR(
             C=self.C,
             epsilon=self.epsilon,
-            kernel=kernel_for_libsvm(gram),
+            kernel="linear" if gram.factored else "precomputed",
             tol=self.tol,
             max_iter=self.max_iter,
         )

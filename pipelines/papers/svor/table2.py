@@ -1,6 +1,6 @@
 """Table 2 of Chu and Keerthi (2007): regression tables cut into 10 ranks of equal size.
 
-Like table 1 (see ``svor_table1.py``), with 10 ranks, and in addition with the machine of Shashua
+Like table 1 (see ``table1.py``), with 10 ranks, and in addition with the machine of Shashua
 and Levin (SLA), whose thresholds are not ordered.
 """
 
