@@ -83,6 +83,8 @@ class OrdrecError(Exception):
     ('duplicates',)
     >>> str(error.prefixed("mine.csv"))
     "mine.csv: row 7: rated twice: pass duplicates='last'"
+    >>> error.prefixed("mine.csv").parameters
+    ('duplicates',)
     """
 
     def __init__(self, message: object = "", *, parameter: str | tuple[str, ...] = ()):

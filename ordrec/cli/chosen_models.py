@@ -47,8 +47,7 @@ def made_model(name: str, settings: list[str]) -> Any:
         from ordrec.recommend import make_model
 
         model = make_model(name, **parameters)
-        if hasattr(model, "get_params"):
-            check_kinds(parameters, make_model(name).get_params(deep=False))
+        check_kinds(parameters, make_model(name))
         return model
     factory = imported(name)
     known = inspect.signature(factory).parameters

@@ -34,6 +34,10 @@ TableOption = Annotated[
         "--output", "-o", metavar="FILE", help="Write the csv to FILE instead of standard output."
     ),
 ]
+KINDS = {
+    int: "a whole number", float: "a number", bool: "true or false", str: "a text",
+    type(None): "null",
+}  # fmt: skip
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
 NoBarOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 JobsOption = Annotated[
@@ -104,17 +108,41 @@ def words_of(texts: list[str], option: str) -> list[str]:
     return words
 
 
-def check_kinds(settings: dict[str, Any], defaults: dict[str, Any]) -> None:
-    """Raise an error for a parameter that is a number by default and is set to something else."""
-    from ordrec.errors import ArgumentError
+def check_kinds(settings: dict[str, Any], model: Any) -> None:
+    """Raise an error for a parameter that is set to another kind of value than it has.
 
+    Parameters
+    ----------
+    settings : dict
+    model : object
+        With the default values; the kinds are those that its class declares.
+    """
+    import typing
+
+    from ordrec.errors import ArgumentError
+    from ordrec.storage.parameters import fits
+
+    hints = typing.get_type_hints(type(model))
     for name, value in settings.items():
-        usual = defaults.get(name)
-        number = isinstance(usual, (int, float)) and not isinstance(usual, bool)
-        if number and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        if name in hints and not fits(value, hints[name]):
             raise ArgumentError(
-                f"--set {name}={value}: {name} is a number, {usual:g} by default: give another one"
+                f"--set {name}={value}: {name} is {_in_words(hints[name])}, "
+                f"{_in_words(getattr(model, name))} by default"
             )
+
+
+def _in_words(kind: Any) -> str:
+    """Describe a type, or a value as it is written on a command line."""
+    import json
+    import types
+    import typing
+
+    origin = typing.get_origin(kind)
+    if origin in (typing.Literal, typing.Union, types.UnionType):
+        return " or ".join(map(_in_words, typing.get_args(kind)))
+    if isinstance(kind, type) or origin is not None:
+        return KINDS.get(kind, "a list or table of values")
+    return kind if isinstance(kind, str) else json.dumps(kind, default=str)
 
 
 def settings_of(assignments: list[str]) -> dict[str, Any]:

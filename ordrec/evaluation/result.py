@@ -21,6 +21,7 @@ from ordrec.evaluation.problems.base import Measurement
 from ordrec.evaluation.problems.example_users import ExampleUser
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
 from ordrec.evaluation.significance.bootstrap import bootstrap_interval
+from ordrec.evaluation.splits.own import TEST_ALONE
 from ordrec.evaluation.table import ResultTable, Standing, SummaryTable
 from ordrec.runtime.files import make_folder, write_text
 
@@ -238,9 +239,13 @@ class EvaluationResult:
         by_decision = _listed(dict(zip(decided["metric"], decided["decision"], strict=True)))
         text = (
             f"{self.frame['data'].iloc[0]}, {self.split}, {len(folds)} "
-            f"fold{'s' if len(folds) > 1 else ''}, {n_test} test ratings; unseen in training: "
-            f"{cold_users} users, {cold_items} items, {cold} test ratings. Averages: {by_average}."
+            f"fold{'s' if len(folds) > 1 else ''}, {n_test} test ratings"
         )
+        if not self.split.startswith(TEST_ALONE):
+            text += (
+                f"; unseen in training: {cold_users} users, {cold_items} items, {cold} test ratings"
+            )
+        text += f". Averages: {by_average}."
         if self.frame["model"].nunique() > 1:
             text += " Seconds: each model alone, so that work two models share counts in both."
         if by_decision:

@@ -13,7 +13,7 @@ import numpy as np
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.storage.arrays import LARGEST
 
-__all__ = ["check_types", "plain_of", "value_of"]
+__all__ = ["check_types", "fits", "plain_of", "value_of"]
 
 MOST_JOBS = 4096
 NO_OBJECTS: Mapping[str, type] = types.MappingProxyType({})
@@ -102,27 +102,33 @@ def check_types(kind: type, parameters: Mapping[str, Any]) -> None:
     hints = typing.get_type_hints(kind)
     for name, value in parameters.items():
         too_many = name == "n_jobs" and value is not None and not 1 <= abs(value) <= MOST_JOBS
-        if not _fits(value, hints[name]) or too_many:
+        if not fits(value, hints[name]) or too_many:
             raise ModelFileError(f"parameter {name} is {str(value)[:50]!r}")
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value has a type, of those that parameters have."""
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value has a type, of those that parameters have.
+
+    Examples
+    --------
+    >>> fits(3, float), fits("3", float), fits(True, int), fits(None, int | None)
+    (True, False, False, True)
+    """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, each) for each in inner)
+        return any(fits(value, each) for each in inner)
     if origin is typing.Literal:
         return any(type(value) is type(each) and value == each for each in inner)
     if hint is float:
         return type(value) in (int, float) and -LARGEST < value < LARGEST
     if origin is not None and issubclass(origin, Mapping):
         return isinstance(value, dict) and all(
-            _fits(key, inner[0]) and _fits(each, inner[1]) for key, each in value.items()
+            fits(key, inner[0]) and fits(each, inner[1]) for key, each in value.items()
         )
     if origin is not None and issubclass(origin, Collection):
-        return isinstance(value, (list, tuple)) and all(_fits(each, inner[0]) for each in value)
+        return isinstance(value, (list, tuple)) and all(fits(each, inner[0]) for each in value)
     if hint is np.ndarray:
         return isinstance(value, (list, np.ndarray))
     return type(value) is (origin or hint)

@@ -84,9 +84,10 @@ def test_output_that_nobody_can_read_is_an_error(table: Path) -> None:
         ("user_damping=", "has no value"),
         ("user_damping=1e999", "1e999 is not a finite number"),
         ("user_damping=NaN", "NaN is not a finite number"),
-        ("user_damping=abc", "user_damping is a number, 15 by default"),
-        ("max_iter=true", "max_iter is a number, 200 by default"),
-        ("max_iter=[1]", "max_iter is a number"),
+        ("user_damping=abc", "user_damping is a number, 15.0 by default"),
+        ("max_iter=true", "max_iter is a whole number, 200 by default"),
+        ("max_iter=[1]", "max_iter is a whole number"),
+        ("max_iter=1.5", "max_iter is a whole number"),
     ],
 )
 def test_settings_that_are_no_values_are_refused_in_words(
@@ -96,6 +97,24 @@ def test_settings_that_are_no_values_are_refused_in_words(
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, ArgumentError), done.exception
     assert says in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("n_factors=abc", "n_factors is a whole number or null, null by default"),
+        ("use_time=1", "use_time is true or false or auto, auto by default"),
+        ("symmetric=no", "symmetric is true or false, true by default"),
+        ("side_kinds=number", "side_kinds is a list or table of values or null, null by default"),
+    ],
+)
+def test_the_kinds_of_settings_are_said(
+    table: Path, tmp_path: Path, setting: str, says: str
+) -> None:
+    words = ["fit", str(table), "-m", "factors", "-o", str(tmp_path / "m"), "--set", setting]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, ArgumentError), done.exception
+    assert str(done.exception).endswith(says)
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

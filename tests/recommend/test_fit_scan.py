@@ -214,6 +214,9 @@ def test_what_is_held_out_is_measured(scan, tmp_path) -> None:
     shares = hits.reindex(wanted["user"].unique(), fill_value=0) / wanted.groupby("user").size()
     assert len(result.frame)
     assert result.summary().loc["EASE", "recall@10"] == pytest.approx(shares.mean(), abs=1e-9)
+    # what the model was fitted on is not here: nothing is said of what it has seen
+    assert f"own test part ({test.n_ratings} ratings)" in result.caption()
+    assert "unseen" not in result.caption()
 
 
 def test_ratings_that_are_held_out_are_measured(scan, tmp_path) -> None:

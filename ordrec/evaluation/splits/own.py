@@ -14,7 +14,9 @@ from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation.splits.base import Split, joined_ratings, part_ratings
 
-__all__ = ["OwnFold", "OwnParts", "own_parts", "read_on_scale"]
+__all__ = ["TEST_ALONE", "OwnFold", "OwnParts", "own_parts", "read_on_scale"]
+
+TEST_ALONE = "own test part"
 
 
 class OwnFold(NamedTuple):
@@ -66,6 +68,8 @@ class OwnParts:
             return "+".join(str(stop - first) for first, stop in rows)
 
         train, valid, test = zip(*self.folds, strict=True)
+        if not any(stop > first for first, stop in (*train, *valid)):
+            return f"{TEST_ALONE} ({size(test)} ratings)"
         chosen = f", {size(valid)} validation" if any(stop > first for first, stop in valid) else ""
         return f"own parts ({size(train)} training{chosen}, {size(test)} test ratings)"
 
