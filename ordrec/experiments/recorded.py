@@ -6,10 +6,13 @@ checked years later into ``pipelines/results/NAME``:
 * ``cells.csv``: one row per model, data set, fold, seed and metric (or whatever the experiment
   has as trials), values with six digits; columns that have one value only are in the manifest
   (``constants``);
-* ``manifest.json``: the command that repeats it, the commit, versions, date, seeds, checksums of
+* ``manifest.json``: the commands that repeat it, the commits, versions, date, seeds, checksums of
   the data, descriptions of the models, the number of trials, and which columns of the cells
   identify a trial (``identified_by``): repeats of a random split have one seed and differ by their
   fold, which is the number of the draw.
+
+An experiment of many hours is run in parts, such as one data set after the other: each part is
+added to what is recorded already.
 
 ``pipelines/page/benchmarks_page.py`` writes the tables in ``docs/benchmarks`` from these files.
 """
@@ -35,6 +38,7 @@ RESULTS = Path("pipelines/results")  # of the checkout: an installed package has
 NOT_RECORDED = ("warnings", "n", "predict_seconds")  # long, or as n_test says, or in no table
 TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
 IDENTIFIED_BY = ("split", *TRIAL)
+MEASURED = ("value", "fit_seconds", "low", "high")  # may differ in two runs of a trial
 RECORDED = ("versions", "machine", "seeds", "data", "splits", "models")
 
 
@@ -47,14 +51,16 @@ class Recorded:
 
     @property
     def provenance(self) -> str:
-        """One line of markdown: the command, the commit, how many trials, when."""
+        """One line of markdown: the commands, the commits, how many trials, when."""
         m = self.manifest
         trials = f"{m['trials']} trial{'' if m['trials'] == '1' else 's'}"
         commits = " and ".join(m["commits"])
-        return f"`{m['command']}`, {trials}, commit {commits}, {m['date']}"
+        return f"`{'` and `'.join(m['commands'])}`, {trials}, commit {commits}, {m['date']}"
 
 
-def record(run: str | Path, name: str | None = None, folder: str | Path = RESULTS) -> Path:
+def record(
+    run: str | Path, name: str | None = None, folder: str | Path = RESULTS, *, add: bool = False
+) -> Path:
     """Keep the results of a finished run.
 
     Parameters
@@ -66,6 +72,9 @@ def record(run: str | Path, name: str | None = None, folder: str | Path = RESULT
         names such as ``per-user-eachmovie``.
     folder : path, optional
         Where recorded results are: by default ``pipelines/results`` of the checkout.
+    add : bool, optional
+        Keep what is recorded under this name, but for trials that the run has, too. By default
+        the run replaces it.
 
     Returns
     -------
@@ -89,17 +98,19 @@ def record(run: str | Path, name: str | None = None, folder: str | Path = RESULT
             "folder"
         )
     target = Path(folder) / (name or asked["name"])
-    about = {
-        "command": command_of(asked),
-        "trials": n_trials(frame),
-        "identified_by": [column for column in IDENTIFIED_BY if column in frame],
-        "commits": commits,
-        "date": str(manifest["started"])[:10],
-    } | {key: manifest[key] for key in RECORDED if key in manifest}
     recorded = frame.drop(columns=[column for column in NOT_RECORDED if column in frame])
     recorded = recorded.dropna(axis=1, how="all")
     if "fit_seconds" in recorded:
         recorded["fit_seconds"] = recorded["fit_seconds"].map("{:.3g}".format)
+    about = {
+        "commands": [command_of(asked)],
+        "commits": commits,
+        "date": str(manifest["started"])[:10],
+    } | {key: manifest[key] for key in RECORDED if key in manifest}
+    if add:
+        recorded, about = _added_to(recorded_results(folder).get(target.name), recorded, about)
+    about["trials"] = n_trials(recorded)
+    about["identified_by"] = [column for column in IDENTIFIED_BY if column in recorded]
     same = [c for c in recorded if c != "value" and recorded[c].nunique(dropna=False) == 1]
     about["constants"] = {column: recorded[column].tolist()[0] for column in same}
     make_folder(target)
@@ -107,6 +118,25 @@ def record(run: str | Path, name: str | None = None, folder: str | Path = RESULT
     write_text(target / "cells.csv", cells)
     write_text(target / "manifest.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return target
+
+
+def _added_to(
+    earlier: Recorded | None, cells: pd.DataFrame, about: dict[str, Any]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the cells and the circumstances of what is recorded and of a run together."""
+    if earlier is None:
+        return cells, about
+    trials = [c for c in cells if c in earlier.frame and c not in MEASURED]
+    both = pd.concat([earlier.frame, cells], ignore_index=True)
+    both = both.drop_duplicates(trials, keep="last", ignore_index=True)
+    merged = dict(about)
+    for key, new in about.items():
+        old = earlier.manifest.get(key)
+        if isinstance(new, list) and isinstance(old, list):
+            merged[key] = list(dict.fromkeys([*old, *new]))
+        elif isinstance(new, Mapping) and isinstance(old, Mapping) and key != "versions":
+            merged[key] = {**old, **new}
+    return both, merged
 
 
 def cells_of(run: str | Path) -> pd.DataFrame:

@@ -1,13 +1,14 @@
 """Keep the results of a finished experiment, for the tables in docs/benchmarks.
 
     ordrec reproduce svor-table1
-    python pipelines/page/record_results.py svor-table1 [FOLDER]
+    python pipelines/page/record_results.py svor-table1 [FOLDER] [--add]
     python pipelines/page/benchmarks_page.py
 
 FOLDER is what the experiment wrote, by default ``reproduced/NAME``. NAME is that of an experiment,
 or begins with it where it was run with several options: ``per-user-eachmovie``. What is recorded is
-described in ``ordrec/experiments/recorded.py``. A quick run, one with failures, and one whose code
-is in no commit are refused.
+described in ``ordrec/experiments/recorded.py``. With ``--add`` the run is a further part of what
+is recorded under this name, such as some more data sets. A quick run, one with failures, and one
+whose code is in no commit are refused.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ def main() -> None:
     )
     options.add_argument("name", metavar="NAME")
     options.add_argument("folder", metavar="FOLDER", nargs="?")
+    options.add_argument("--add", action="store_true", help="add to what is recorded")
     chosen = options.parse_args()
+    run = chosen.folder or f"reproduced/{chosen.name}"
     try:
-        print(f"recorded: {record(chosen.folder or f'reproduced/{chosen.name}', chosen.name)}")
+        print(f"recorded: {record(run, chosen.name, add=chosen.add)}")
     except OrdrecError as error:
         options.exit(2, f"{error}\n")
 

@@ -98,6 +98,28 @@ def test_an_experiment_may_say_what_is_recorded(tmp_path: Path) -> None:
     assert len(recorded_results(tmp_path / "recorded")["toy-other"].frame) == 2
 
 
+def test_a_part_is_added_to_what_is_recorded(tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded"
+    record(written(tmp_path / "run"), folder=recorded)
+    asked = {"name": "toy", "trials": None, "quick": False, "options": {"sets": ["other"]}}
+    more = pd.concat([ROWS.assign(data="other"), ROWS[:1].assign(value=0.125)])
+    changes = {"experiment": asked, "commits": ["abd"], "data": {"other": "sum"}}
+    record(written(tmp_path / "more", more, **changes), folder=recorded, add=True)
+    kept = recorded_results(recorded)["toy"]
+    values = kept.frame.set_index(["data", "model", "fold"])["value"]
+    assert len(values) == 8
+    assert values["toy", "a", "1"] == 0.125  # the later run of the same trial
+    assert values["toy", "a", "2"] == values["other", "a", "2"] == 0.5
+    assert kept.manifest["data"] == {"toy": "hash", "other": "sum"}
+    assert kept.manifest["constants"] == {"metric": "mae"}
+    assert kept.provenance == (
+        "`ordrec reproduce toy --set file=ratings.csv` and `ordrec reproduce toy --set sets=other`,"
+        " 2 trials, commit abc and abd, 2026-01-02"
+    )
+    record(tmp_path / "more", "first", folder=recorded, add=True)  # nothing to add to: as without
+    assert len(recorded_results(recorded)["first"].frame) == 5
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

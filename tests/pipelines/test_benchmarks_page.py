@@ -15,7 +15,7 @@ from ordrec.experiments.recorded import Recorded, recorded_results
 from ordrec.experiments.runner import list_pipelines, published_csv
 
 ROOT = Path(__file__).parents[2]
-MANIFEST = {"command": "ordrec reproduce x", "trials": "2", "commits": ["abc"], "date": "today"}
+MANIFEST = {"commands": ["ordrec reproduce x"], "trials": "2", "commits": ["abc"], "date": "today"}
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ordrec.storage.schema import Array
 __all__ = ["OPBE"]
 
 APART = 4.0  # least distance of two thresholds in the published form
+TOGETHER = 1e-100  # closer thresholds are stretched as if this were their distance, which is finite
 
 
 class OPBE(TwoFormBaseline):
@@ -101,7 +102,7 @@ class OPBE(TwoFormBaseline):
             z = thresholds - scores[:, number, None]
             if self.published and thresholds.size == 2:
                 gap = float(thresholds[1] - thresholds[0])
-                z = z * max(1.0, APART / max(gap, np.finfo(float).tiny))
+                z = z * max(1.0, APART / max(gap, TOGETHER))
             edges = np.pad(z, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
             logs = log_interval(edges[:, :-1], edges[:, 1:], "logit")
             groups = np.unique(_group(self.present_, k), return_inverse=True)[1]

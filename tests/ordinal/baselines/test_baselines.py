@@ -192,6 +192,15 @@ def test_published_projections_share_out_and_stretch():
     assert np.mean(model.predict(NEW) != (product / weights).argmax(axis=1)) < 0.01
 
 
+def test_published_projections_whose_thresholds_coincide_have_a_say_like_others():
+    model = OPBE(C=3, gamma=0.4, published=True).fit(train_X, train_y)
+    others = np.arange(4) != 1
+    model.thresholds_[1], model.dual_coef_[:, 1] = 0.0, 0.0  # every score is on both thresholds
+    predicted = model.predict(NEW)  # a RuntimeWarning would be an error
+    assert set(np.unique(predicted)) <= {0, 1, 2, 3}
+    assert np.mean(np.abs(predicted - TRUTH)[others[TRUTH]]) < 0.6
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 0.4])
 def test_regression_on_ranks_is_rounded_and_clipped(epsilon):
     model = SVRanks(C=3, gamma=0.4, epsilon=epsilon).fit(train_X, train_y + 1)
