@@ -62,8 +62,13 @@ USUAL_NAMES = {
              "article", "articleid", "film", "filmid", "game", "gameid", "iid"},
     "rating": {"rating", "ratings", "stars", "score", "bookrating", "starrating",
                "movierating", "reviewrating", "userrating", "itemrating", "productrating"},
-    "time": {"time", "date", "datetime", "ratedat", "createdat", "boughtat", "orderdate",
-             "purchasedate", "reviewdate", "ratingdate", "reviewtime", "unixreviewtime"},
+    "time": {"time", "date", "datetime", "day", "when", "ts", "tstamp", "timestampms",
+             "timestamputc", "rated", "ratedat", "ratedon", "created", "createdat", "createdon",
+             "bought", "boughtat", "boughton", "ordered", "orderedat", "orderdate", "ordertime",
+             "purchased", "purchasedat", "purchasedate", "watchedat", "playedat", "viewedat",
+             "dateadded", "datetimeutc", "eventtime", "eventdate", "reviewed", "reviewdate",
+             "reviewtime", "reviewtimestamp", "unixreviewtime", "ratingdate", "ratingtime",
+             "ratingtimestamp"},
 }  # fmt: skip
 
 

@@ -153,15 +153,16 @@ def test_blanks_between_fields(tmp_path: Path, capsys: Captured) -> None:
     assert "before it, such as 'user,item,rating'" in capsys.readouterr().err
 
 
-def test_a_column_that_may_hold_times_is_said(tmp_path: Path, capsys: Captured) -> None:
+@pytest.mark.parametrize("name", ["Rated At", "When", "timestamp_ms", "purchased"])
+def test_a_column_that_may_hold_times_is_said(name: str, tmp_path: Path, capsys: Captured) -> None:
     table = tmp_path / "r.csv"
     table.write_text(
-        "user,item,rating,Rated At\nann,tea,5,2024-05-01 12:30:11\nbob,tea,3,2024-05-02\n"
+        f"user,item,rating,{name}\nann,tea,5,2024-05-01 12:30:11\nbob,tea,3,2024-05-02\n"
     )
     assert ordrec("data", "describe", table) == 0
     said = capsys.readouterr().err
-    assert "column 'Rated At' may hold times and is not read: pass --time-col Rated At" in said
-    for chosen in ("Rated At", "none"):
+    assert f"column '{name}' may hold times and is not read: pass --time-col {name}" in said
+    for chosen in (name, "none"):
         assert ordrec("data", "describe", table, "--time-col", chosen) == 0
         assert capsys.readouterr().err == ""
 
