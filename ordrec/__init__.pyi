@@ -9,4 +9,13 @@ from ordrec.recommend import OrdinalFactors as OrdinalFactors
 from ordrec.recommend import RatingPredictor as RatingPredictor
 from ordrec.recommend import Recommender as Recommender
 
+from . import data as data
+from . import datasets as datasets
+from . import documents as documents
+from . import evaluation as evaluation
+from . import features as features
+from . import kernels as kernels
+from . import ordinal as ordinal
+from . import recommend as recommend
+
 __version__: str

@@ -1,3 +1,4 @@
+from . import scorers as scorers
 from .baselines import CSSVC as CSSVC
 from .baselines import OPBE as OPBE
 from .baselines import REDSVM as REDSVM

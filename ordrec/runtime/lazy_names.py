@@ -2,7 +2,9 @@
 
 Each package lists its public names in an ``__init__.pyi``, one import per name, which type checkers
 read too. A package may offer names of other packages: `ordrec.recommend` offers the rating models
-of `ordrec.rating` and the choice models of `ordrec.choice`.
+of `ordrec.rating` and the choice models of `ordrec.choice`. A line ``from . import ordinal`` makes
+a module of the package an attribute, so that ``ordrec.ordinal`` needs no import of its own; such
+modules are not in ``__all__``.
 """
 
 from __future__ import annotations
@@ -34,23 +36,28 @@ def lazy_names(
     >>> "load_movielens" in dir(ordrec.datasets)
     True
     """
-    homes = _homes(package, Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes, modules = _homes(package, Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
 
     def get(name: str) -> Any:
+        if name in modules:
+            return import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(homes[name]), name)
         import_module(package).__dict__[name] = value  # the next look-up does not come here
         return value
 
-    return get, lambda: sorted(homes), sorted(homes)
+    return get, lambda: sorted({*homes, *modules}), sorted(homes)
 
 
-def _homes(package: str, stub: str) -> dict[str, str]:
-    """The module of each public name."""
+def _homes(package: str, stub: str) -> tuple[dict[str, str], set[str]]:
+    """The module of each public name, and the modules that are attributes themselves."""
     homes: dict[str, str] = {}
+    modules: set[str] = set()
     for node in ast.parse(stub).body:
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom) and node.module is None:
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
             inside = f"{package}." if node.level else ""
             homes |= {alias.name: f"{inside}{node.module}" for alias in node.names}
-    return homes
+    return homes, modules
