@@ -58,7 +58,10 @@ def _contents(data: str, reading: Reading) -> str:
 
         kind = holds_judgements(data)
         if kind is not None:
-            return _described(load_ohsumed(data) if kind == "ohsumed" else read_judgements(data))
+            if kind == "ohsumed":
+                return _described(load_ohsumed(data))
+            options = reading.judgement_options() if kind == "table" else {}
+            return _described(read_judgements(data, **options))
     return repr(reading.ratings(data))
 
 

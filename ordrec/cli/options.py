@@ -75,6 +75,14 @@ MemoryOption = Annotated[
         help="Gigabytes that the model may take in memory; 8 by default.",
     ),
 ]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="How the characters of a csv are written, such as latin-1; UTF-8 by default.",
+    ),
+]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the network.")]
 
 

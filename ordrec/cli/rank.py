@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordrec.cli.options import (
+    EncodingOption,
     MemoryOption,
     NoBarOption,
     OfflineOption,
@@ -54,6 +55,14 @@ QueriesOption = Annotated[
         "are topics of which only the name is known.",
     ),
 ]
+GradesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scale",
+        metavar="WORDS",
+        help="Grades that are words, from the worst to the best: poor,fair,good.",
+    ),
+]
 
 RankerArgument = Annotated[Path, typer.Argument(metavar="RANKER", help="From 'ordrec rank fit'.")]
 NewArgument = Annotated[
@@ -82,6 +91,8 @@ def rank_fit(
     ] = "ordinal",
     documents: DocumentsOption = None,
     queries: QueriesOption = None,
+    scale: GradesOption = None,
+    encoding: EncodingOption = None,
     offline: OfflineOption = False,
     overwrite: OverwriteOption = False,
     quiet: NoBarOption = False,
@@ -101,7 +112,7 @@ def rank_fit(
         raise ArgumentError(
             f"--ranker {ranker} cannot be saved: choose ordinal, or an estimator of ordrec.ordinal"
         )
-    found = _judgements(judged, documents, queries, offline)
+    found = _judgements(judged, documents, queries, scale, encoding, offline)
     _need_documents(found)
     with progress_bar(quiet, f"fitting {ranker} to {len(found):,} judged documents"):
         fitted = unfitted.fit(found.X, found.grades, found.queries)
@@ -153,6 +164,8 @@ def rank_evaluate(
     ] = 0,
     documents: DocumentsOption = None,
     queries: QueriesOption = None,
+    scale: GradesOption = None,
+    encoding: EncodingOption = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -193,7 +206,7 @@ def rank_evaluate(
         writers.append(report_writer(report, **about))
     if per_query is not None:
         check_output(per_query, "results", **about)
-    found = _judgements(judged, documents, queries, offline)
+    found = _judgements(judged, documents, queries, scale, encoding, offline)
     compared: dict[str, Any] = {path.stem: read_run(path) for path in run or []}
     named = words_of(rankers, "--rankers") if rankers else []
     for name in named or ([] if compared else _usual(found)):
@@ -238,6 +251,7 @@ def rank_evaluate(
 def rank_predict(
     model: RankerArgument,
     new: NewArgument,
+    encoding: EncodingOption = None,
     output: TableOption = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each grade.")
@@ -253,7 +267,7 @@ def rank_predict(
 
     write = table_writer(output, "rankings", inputs=[model, new], overwrite=overwrite)
     ranker = _loaded(model, max_memory)
-    X, asked, names = documents_of(read_documents(new))
+    X, asked, names = documents_of(read_documents(new, encoding=encoding))
     with progress_bar(quiet, f"ranking {len(asked):,} documents"):
         ranking = ranker.rank(X, asked, np.arange(len(asked)))
         if proba:
@@ -282,6 +296,7 @@ def rank_explain(
         ),
     ] = "",
     n: Annotated[int, typer.Option("-n", metavar="N", help="Number of features, at most.")] = 20,
+    encoding: EncodingOption = None,
     output: TableOption = None,
     max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
@@ -301,7 +316,7 @@ def rank_explain(
     if n < 1:
         raise ArgumentError(f"-n must be at least 1, got {n}")
     ranker = _loaded(model, max_memory)
-    X, asked, names = documents_of(read_documents(new))
+    X, asked, names = documents_of(read_documents(new, encoding=encoding))
     ranking = ranker.rank(X, asked, np.arange(len(asked)))
     ranking = ranking.assign(name=names[ranking["document"].to_numpy()])
     place = _place_of(ranking, query, document, new)
@@ -327,6 +342,8 @@ def rank_update(
     ],
     documents: DocumentsOption = None,
     queries: QueriesOption = None,
+    scale: GradesOption = None,
+    encoding: EncodingOption = None,
     offline: OfflineOption = False,
     max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
@@ -341,7 +358,7 @@ def rank_update(
 
     check_output(output, "model", [model, place_of(judged)], overwrite=overwrite)
     ranker = _loaded(model, max_memory)
-    found = _judgements(judged, documents, queries, offline)
+    found = _judgements(judged, documents, queries, scale, encoding, offline)
     _need_documents(found)
     with progress_bar(quiet, f"updating with {len(found):,} judged documents"):
         updated = ranker.update(found.X, found.grades, found.queries)
@@ -376,7 +393,12 @@ def _place_of(ranking: pd.DataFrame, query: str, document: str, new: Path) -> in
 
 
 def _judgements(
-    judged: str, documents: Path | None, queries: Path | None, offline: bool
+    judged: str,
+    documents: Path | None,
+    queries: Path | None,
+    scale: str | None,
+    encoding: str | None,
+    offline: bool,
 ) -> Judgements:
     """Read judgements by path, or by the name of a data set."""
     from ordrec.datasets import list_datasets, load_dataset
@@ -384,7 +406,16 @@ def _judgements(
     from ordrec.errors import ArgumentError
 
     if judged not in list_datasets() or Path(judged).exists():
-        return read_judgements(judged, documents=documents, queries=queries)
+        return read_judgements(
+            judged,
+            documents=documents,
+            queries=queries,
+            scale=None if scale is None else words_of([scale], "--scale"),
+            encoding=encoding,
+        )
+    for option, value in {"--scale": scale, "--encoding": encoding}.items():
+        if value is not None:
+            raise ArgumentError(f"{option} is for files, not for {judged}: leave it out")
     found = load_dataset(judged, offline=offline)
     try:
         return Judgements.of(found)

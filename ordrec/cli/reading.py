@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.options import EncodingOption
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -103,13 +105,7 @@ class Reading:
             "the ratings unless given.",
         ),
     ] = None
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How the characters of a csv are written, such as latin-1; UTF-8 by default.",
-        ),
-    ] = None
+    encoding: EncodingOption = None
     missing: Annotated[
         str | None,
         typer.Option(
@@ -254,6 +250,11 @@ class Reading:
             for name, value in options.items()
             if value is not None
         }
+
+    def judgement_options(self) -> dict[str, Any]:
+        """Return the options that tables of judged documents have, too."""
+        scale = _scale_of(self.scale)
+        return {"scale": scale if isinstance(scale, list) else None, "encoding": self.encoding}
 
     def _in_chosen_bins(self, ratings: Ratings) -> Ratings:
         from ordrec.data import Scale

@@ -69,6 +69,11 @@ USUAL_NAMES = {
              "dateadded", "datetimeutc", "eventtime", "eventdate", "reviewed", "reviewdate",
              "reviewtime", "reviewtimestamp", "unixreviewtime", "ratingdate", "ratingtime",
              "ratingtimestamp"},
+    # of judged documents
+    "query": {"query", "queryid", "qid", "topic", "topicid", "search", "searchterm",
+              "searchquery", "keyword", "keywords"},
+    "document": {"document", "documentid", "docid", "doc", "docno", "id", "url"},
+    "grade": {"grade", "relevance", "relevancegrade", "label", "rating", "judgement", "judgment"},
 }  # fmt: skip
 
 
@@ -101,12 +106,12 @@ class Columns(NamedTuple):
 
 
 def is_usual_name(name: Any, kind: str) -> bool:
-    """Whether a column called so usually holds users, items, ratings or times.
+    """Whether a column called so usually holds users, items, ratings, times and the like.
 
     Parameters
     ----------
     name : object
-    kind : {"user", "item", "rating", "time"}
+    kind : {"user", "item", "rating", "time", "query", "document", "grade"}
 
     Examples
     --------

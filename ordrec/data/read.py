@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -38,7 +38,9 @@ from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
 __all__ = [
     "is_own_table",
+    "load_column_names",
     "load_events",
+    "load_frame",
     "load_path",
     "load_ratings",
     "load_side_table",
@@ -342,19 +344,53 @@ def load_side_table(
     >>> load_side_table(file)["price"].tolist()
     [2.5, nan]
     """
+    return load_frame(
+        path,
+        lambda name: name == id_column or _is_id_name(name),
+        separator=separator,
+        encoding=encoding,
+    )
+
+
+def load_frame(
+    path: str | Path,
+    holds_ids: Callable[[str], bool],
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Load all columns of a csv or parquet file with a header.
+
+    Parameters
+    ----------
+    path : path
+        As in `load_side_table`.
+    holds_ids : callable
+        Whether a column with this name holds ids, which keep their leading zeros.
+    separator, encoding : str, optional
+        As in `load_side_table`.
+    """
     _check_separator(separator)
     with _in_utf8(path, encoding) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
             names, separator = _names(source, file, separator)
             _refuse_twins(names, names)
-        id_columns = [name for name in names if name == id_column or _is_id_name(name)]
+        id_columns = [name for name in names if holds_ids(name)]
         table = _read_table(source, file, separator, texts=id_columns)
         for column in id_columns:
             table = _with_ids(table, column)
         if not len(table):
             raise DataError(f"{source.path}: the table has no rows")
         return table
+
+
+def load_column_names(path: str | Path) -> list[str]:
+    """Load the names of the columns of a csv or parquet file."""
+    with open_source(path) as source:
+        file = _only_table(source)
+        with prefix_errors(source.place(file)):
+            return _names(source, file, None)[0]
 
 
 def load_texts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import re
 import zlib
@@ -14,8 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ordrec.data.columns import is_usual_name, order_of
+from ordrec.data.formats.archives import prefix_errors
 from ordrec.data.formats.letor import Letor, load_letor
 from ordrec.data.formats.ohsumed import Ohsumed, load_ohsumed
+from ordrec.data.read import load_column_names, load_frame
 from ordrec.documents.trec import read_qrels
 from ordrec.errors import ArgumentError, DataError
 
@@ -28,10 +30,7 @@ __all__ = [
     "sample_of_judgements",
 ]
 
-GRADES = ("grade", "relevance", "label", "rating")
-DOCUMENTS = ("document", "doc_id", "docid", "doc", "id")
-QUERIES = ("query", "query_id", "qid", "topic")
-TABLES = (".csv", ".tsv", ".parquet")
+TABLE = re.compile(r".*\.(csv|tsv|parquet)(\.(gz|bz2|xz))?", re.IGNORECASE)
 QRELS = re.compile(rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?[0-9]{1,4}[ \t]*\r?\n")
 ARCHIVES = (".zip", ".gz", ".tgz", ".tar", ".bz2")
 
@@ -87,30 +86,36 @@ class Judgements:
         )
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame, name: str = "judgements") -> Judgements:
+    def from_frame(
+        cls, frame: pd.DataFrame, name: str = "judgements", *, scale: Sequence[str] | None = None
+    ) -> Judgements:
         """Return judgements from columns ``query``, ``grade`` and, if there is one, ``document``.
 
         All other columns describe the documents: texts, numbers, or both.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Its columns may have other usual names, such as ``qid`` or ``Relevance``.
+        name : str
+        scale : sequence of str, optional
+            Grades that are words, from the worst to the best; they become 0, 1, 2 and so on. An
+            ordered Categorical says its order itself.
         """
-        query, grade = _column(frame, QUERIES, name), _column(frame, GRADES, name)
-        document = next((column for column in DOCUMENTS if column in frame), None)
-        grades = pd.to_numeric(frame[grade], errors="coerce")
-        if grades.isna().any():
-            row = int(np.flatnonzero(grades.isna())[0])
-            raise DataError(
-                f"{name}: the grade of row {row} is {frame[grade].iloc[row]!r}: write a number"
-            )
+        query, grade = _column(frame, "query", name), _column(frame, "grade", name)
+        document = _column_or_none(frame, "document", name)
+        if not len(frame):
+            raise DataError(f"{name}: holds no judgements")
         if frame[query].isna().any():
             row = int(np.flatnonzero(frame[query].isna())[0])
             raise DataError(f"{name}: the query of row {row} is missing")
-        if not len(frame):
-            raise DataError(f"{name}: holds no judgements")
+        with prefix_errors(name):
+            grades = _grades(frame[grade], scale)
         described = [column for column in frame if column not in (query, grade, document)]
         names = np.arange(len(frame)) if document is None else frame[document].to_numpy()
-        whole = grades.to_numpy(dtype=np.float64)
         return cls(
             frame[described].reset_index(drop=True) if described else None,
-            whole.astype(np.int64) if (whole == whole.round()).all() else whole,
+            grades,
             frame[query].to_numpy(),
             names,
             name=name,
@@ -191,7 +196,12 @@ def sample_of_judgements() -> Path:
 
 
 def read_judgements(
-    path: str | Path, *, documents: str | Path | None = None, queries: str | Path | None = None
+    path: str | Path,
+    *,
+    documents: str | Path | None = None,
+    queries: str | Path | None = None,
+    scale: Sequence[str] | None = None,
+    encoding: str | None = None,
 ) -> Judgements:
     """Read judged documents.
 
@@ -200,23 +210,32 @@ def read_judgements(
     path : path
         * a folder, archive or file of LETOR;
         * a csv, tsv or parquet table with columns ``query``, ``grade``, perhaps ``document``,
-          and one for each text or feature;
+          and one for each text or feature (see `Judgements.from_frame`);
         * a folder of OHSUMED as in TREC-9 (``ohsumed.*``, ``query.ohsu.*``, ``qrels.ohsu.*``);
         * a qrels file of TREC, with the other two arguments.
     documents, queries : path, optional
         For qrels: tables whose first column (or the one called ``document`` or ``query``) has
         the names that the qrels use. The queries have one other column, their texts.
+    scale : sequence of str, optional
+        For tables: grades that are words, from the worst to the best.
+    encoding : str, optional
+        How the characters of tables are written, such as "latin-1"; UTF-8 by default.
     """
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder: name judged documents")
+    is_table = TABLE.fullmatch(path.name) is not None
+    if scale is not None and not is_table:
+        raise ArgumentError("scale is for tables: leave it out", parameter="scale")
+    if encoding is not None and not is_table and documents is None:
+        raise ArgumentError("encoding is for tables: leave it out", parameter="encoding")
     if documents is not None or queries is not None:
-        return _from_qrels(path, documents, queries)
+        return _from_qrels(path, documents, queries, encoding)
+    if is_table:
+        return Judgements.from_frame(_table(path, encoding), path.name, scale=scale)
     kind = holds_judgements(path)
     if kind == "ohsumed":
         return Judgements.from_ohsumed(load_ohsumed(path), path.name)
-    if path.suffix in TABLES:
-        return Judgements.from_frame(_table(path), path.name)
     if kind == "letor" or path.is_dir() or path.suffix in ARCHIVES:
         return Judgements.from_letor(load_letor(path))
     return Judgements.from_frame(read_qrels(path), path.name)
@@ -235,13 +254,13 @@ def holds_judgements(path: str | Path) -> Literal["ohsumed", "letor", "table", "
             return "ohsumed"
         files = sorted([*path.rglob("*.txt"), *path.rglob("*.txt.gz")])
         return "letor" if files and b"qid:" in _start_of(files[0]) else None
-    if path.suffix in TABLES:
+    if TABLE.fullmatch(path.name):
         try:
-            columns = set(map(str, _table(path, n_rows=1)))
+            columns = load_column_names(path)
         except DataError:
             return None
-        both = columns.intersection(QUERIES[:3]) and columns.intersection(GRADES)
-        return "table" if both else None  # ratings, too, may have topics
+        has = {k for k in ("query", "grade", "user") for c in columns if is_usual_name(c, k)}
+        return "table" if has == {"query", "grade"} else None  # ratings, too, may have topics
     start = _start_of(path)
     if b"qid:" in start:
         return "letor"
@@ -256,15 +275,15 @@ def _start_of(path: Path) -> bytes:
         return b""
 
 
-def read_documents(path: str | Path) -> pd.DataFrame | Letor:
+def read_documents(path: str | Path, *, encoding: str | None = None) -> pd.DataFrame | Letor:
     """Read documents to rank: a table with a column ``query``, or a file of LETOR."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such file: name documents to rank")
-    if path.suffix not in TABLES:
+    if not TABLE.fullmatch(path.name):
         return load_letor(path)
-    frame = _table(path)
-    _column(frame, QUERIES, str(path))
+    frame = _table(path, encoding)
+    _column(frame, "query", str(path))
     return frame
 
 
@@ -276,20 +295,25 @@ def documents_of(given: pd.DataFrame | Letor) -> tuple[Any, np.ndarray, np.ndarr
     if isinstance(given, Letor):
         judged = Judgements.from_letor(given)
         return judged.X, judged.queries, judged.documents
-    query = _column(given, QUERIES, "the documents")
-    document = next((column for column in DOCUMENTS if column in given), None)
-    grade = next((column for column in GRADES if column in given), None)
+    query = _column(given, "query", "the documents")
+    document = _column_or_none(given, "document", "the documents")
+    grade = _column_or_none(given, "grade", "the documents")
     described = [column for column in given if column not in (query, document, grade)]
     names = np.arange(len(given)) if document is None else given[document].to_numpy()
     return given[described], given[query].to_numpy(), names
 
 
-def _from_qrels(path: Path, documents: str | Path | None, queries: str | Path | None) -> Judgements:
+def _from_qrels(
+    path: Path,
+    documents: str | Path | None,
+    queries: str | Path | None,
+    encoding: str | None,
+) -> Judgements:
     if documents is None:
         raise ArgumentError("qrels need the documents, too: name a table of them")
     judged = read_qrels(path)
-    texts = _table(Path(documents))
-    texts = texts.set_index(_named_first(texts, DOCUMENTS))
+    texts = _table(Path(documents), encoding)
+    texts = texts.set_index(_named_or_first(texts, "document", str(documents)))
     texts.index = texts.index.astype(str)
     missing = ~judged["document"].isin(texts.index)
     if missing.all():
@@ -298,8 +322,8 @@ def _from_qrels(path: Path, documents: str | Path | None, queries: str | Path | 
     described = texts[~texts.index.duplicated()].loc[judged["document"]].reset_index(drop=True)
     asked = judged["query"].to_numpy()
     if queries is not None:
-        table = _table(Path(queries))
-        table = table.set_index(_named_first(table, QUERIES))
+        table = _table(Path(queries), encoding)
+        table = table.set_index(_named_or_first(table, "query", str(queries)))
         table.index = table.index.astype(str)
         unknown = sorted(set(asked) - set(table.index))
         if unknown:
@@ -311,24 +335,53 @@ def _from_qrels(path: Path, documents: str | Path | None, queries: str | Path | 
     )
 
 
-def _table(path: Path, n_rows: int | None = None) -> pd.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        separator = "\t" if path.suffix == ".tsv" else None
-        return pd.read_csv(path, sep=separator, engine="python", nrows=n_rows)
-    except (OSError, ValueError, csv.Error, pd.errors.ParserError) as error:
-        words = " ".join(str(error).split())
-        raise DataError(f"{path}: cannot be read as a table ({words}): name a csv") from None
+def _table(path: Path, encoding: str | None) -> pd.DataFrame:
+    """A csv or parquet table, with ids in the columns of queries and documents."""
+    return load_frame(
+        path,
+        lambda name: is_usual_name(name, "query") or is_usual_name(name, "document"),
+        encoding=encoding,
+    )
 
 
-def _column(frame: pd.DataFrame, names: tuple[str, ...], place: str) -> str:
-    found = next((name for name in names if name in frame), None)
+def _grades(column: pd.Series, scale: Sequence[str] | None) -> np.ndarray:
+    """The grades as numbers: those of words are their places on the scale."""
+    words = order_of(column, "the column of grades") if scale is None else list(scale)
+    texts = column if words is None else column.astype(object)
+    if words is None:
+        grades = pd.to_numeric(texts, errors="coerce")
+    else:
+        if len(set(words)) != len(words):
+            raise ArgumentError(f"scale names a grade twice: {', '.join(words)}", parameter="scale")
+        places = {word: place for place, word in enumerate(words)}
+        grades = texts.map(lambda word: places.get(str(word).strip(), np.nan))
+    if grades.isna().any():
+        row = int(np.flatnonzero(grades.isna())[0])
+        wanted = "write a number" if words is None else f"write one of {', '.join(words)}"
+        raise DataError(f"the grade of row {row} is {column.iloc[row]!r}: {wanted}")
+    numbers = grades.to_numpy(dtype=np.float64)
+    return numbers.astype(np.int64) if (numbers == numbers.round()).all() else numbers
+
+
+def _column_or_none(frame: pd.DataFrame, kind: str, place: str) -> str | None:
+    """The column of a kind: the one that is called so, or the only one with a usual name."""
+    if kind in frame:
+        return kind
+    usual: list[Any] = [column for column in frame if is_usual_name(column, kind)]
+    if len(usual) > 1:
+        raise DataError(
+            f"{place}: the {kind} may be in {' or '.join(map(repr, usual))}: call one {kind!r}"
+        )
+    return usual[0] if usual else None
+
+
+def _column(frame: pd.DataFrame, kind: str, place: str) -> str:
+    found = _column_or_none(frame, kind, place)
     if found is None:
         columns = ", ".join(map(str, frame.columns))
-        raise DataError(f"{place}: no column {names[0]!r} among {columns}: rename one")
+        raise DataError(f"{place}: no column {kind!r} among {columns}: rename one")
     return found
 
 
-def _named_first(frame: pd.DataFrame, names: tuple[str, ...]) -> str:
-    return next((name for name in names if name in frame), str(frame.columns[0]))
+def _named_or_first(frame: pd.DataFrame, kind: str, place: str) -> str:
+    return _column_or_none(frame, kind, place) or str(frame.columns[0])

@@ -226,7 +226,7 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["fit", "ratings.csv", "-o", "m", "--set", "tastes=1"], "did you mean 'taste'"),
         (["fit", "ratings.csv", "-o", "m", "--set", "taste=salty"], "taste must be"),
         (["fit", "ratings.csv", "-o", "m", "-m", "predictor", "--set", "presett=fast"], "preset'"),
-        (["fit", "ratings.csv", "-o", "m", "-m", "predictor", "--set", "preset=x"], "preset must"),
+        (["fit", "ratings.csv", "-o", "m", "-m", "predictor", "--set", "preset=x"], "full or fast"),
         (["fit", "ratings.csv", "-o", "m", "-m", "item-knn", "--set", "k=many"], "--set k=many"),
         (["fit", "ratings.csv", "-o", "none/m"], "does not exist"),
         (["fit", "ratings.csv", "-o", "."], "is not a file"),

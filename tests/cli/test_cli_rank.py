@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.commands import exit_code
 from typer.testing import CliRunner
 
 from ordrec import load
@@ -44,6 +45,49 @@ def test_the_bundled_sample_is_evaluated_at_once() -> None:
     assert found.exit_code == 0, found.output
     for word in ("ordinal", "bm25", "ridge", "ranksvm", "ndcg@10", "12 queries"):
         assert word in found.output
+
+
+def in_words(judged: Path, folder: Path) -> Path:
+    """The same judgements as a shop may have them: other names, words as grades, latin-1."""
+    frame = pd.read_csv(judged)
+    words = frame["grade"].map({0: "poor", 1: "fair", 2: "perfect"})
+    frame = frame.assign(grade=words, text="caf\xe9 " + frame["text"])
+    frame.columns = [{"query": "Search Term", "grade": "Judgement"}.get(c, c) for c in frame]
+    frame.to_csv(folder / "shop.csv.gz", index=False, encoding="latin-1", sep=";")
+    return folder / "shop.csv.gz"
+
+
+def test_grades_in_words_other_names_and_other_characters(
+    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = in_words(judged, tmp_path)
+    for options, says in [
+        ([], "not UTF-8: pass --encoding latin-1"),
+        (["--encoding", "latin-1"], "holds words and no numbers ('fair', 'perfect', 'poor'): name"),
+        (["--encoding", "latin-1", "--scale", "poor,fair"], "write one of poor, fair"),
+    ]:
+        assert exit_code("rank", "fit", shop, "-o", tmp_path / "a.ordrec", *options) == 2
+        assert says in " ".join(capsys.readouterr().err.split())
+    options = ["--encoding", "latin-1", "--scale", "poor,fair,perfect"]
+    found = run("fit", shop, "-o", tmp_path / "a.ordrec", *options)
+    assert found.exit_code == 0, found.output
+    grades = load(tmp_path / "a.ordrec")._judged_grades
+    assert grades.tolist() == pd.read_csv(judged)["grade"].tolist()
+    found = run("predict", tmp_path / "a.ordrec", shop, "--encoding", "latin-1")
+    assert found.exit_code == 0, found.output
+    described = CliRunner().invoke(app, ["data", "describe", str(shop), *options])
+    assert "grades 0 " in described.output, described.output
+    assert exit_code("rank", "evaluate", "ohsumed-letor", "--scale", "a,b") == 2
+    assert "--scale is for files, not for ohsumed-letor" in capsys.readouterr().err
+
+
+def test_a_table_with_two_columns_that_may_be_the_query_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "two.csv"
+    table.write_text("qid,Topic,grade,text\n1,2,0,a cat\n1,2,1,a dog\n")
+    assert exit_code("rank", "fit", table, "-o", tmp_path / "a.ordrec") == 2
+    assert "the query may be in 'qid' or 'Topic': call one 'query'" in capsys.readouterr().err
 
 
 def test_a_ranker_is_fitted_and_ranks_new_documents(judged: Path, tmp_path: Path) -> None:

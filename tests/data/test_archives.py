@@ -169,3 +169,15 @@ def test_decode_names_line_and_byte():
         archives.decode("a\n".encode("utf-16-le"), "f")
     assert archives.decode(b"\xef\xbb\xbfa", "f") == "a"
     assert archives.decode(b"\xe9", "f", ("utf-8", "latin-1")) == "é"
+
+
+def test_a_packed_file_is_closed_with_the_stream_that_reads_it(tmp_path, monkeypatch):
+    path = tmp_path / "ratings.csv.gz"
+    path.write_bytes(gzip.compress(b"user,item,rating\n"))
+    opened = []
+    monkeypatch.setattr(
+        archives, "_opener", lambda path: lambda: opened.append(path.open("rb")) or opened[-1]
+    )
+    with open_source(path) as source:
+        assert source.read("ratings.csv.gz") == b"user,item,rating\n"
+    assert [stream.closed for stream in opened] == [True]

@@ -113,7 +113,7 @@ class Source:
             raw = self.members[member]()
             unpacking = _unpacking_of(raw, member)
             if unpacking is not None:
-                guarded = _Guarded(cast(BinaryIO, unpacking(raw)), place, _length(raw))
+                guarded = _Guarded(cast(BinaryIO, unpacking(raw)), place, _length(raw), raw=raw)
             else:
                 guarded = _Guarded(raw, place, None)
         except _DAMAGE as error:
@@ -235,8 +235,16 @@ def unpack(archive: str | Path, folder: str | Path) -> list[Path]:
 class _Guarded(io.RawIOBase):
     """A stream that stops at a decompression bomb, and raises `DataError` for damaged data."""
 
-    def __init__(self, stream: BinaryIO, place: str, packed: int | None, bound: int | None = None):
+    def __init__(
+        self,
+        stream: BinaryIO,
+        place: str,
+        packed: int | None,
+        bound: int | None = None,
+        raw: BinaryIO | None = None,
+    ):
         self._stream, self._place, self._read = stream, place, 0
+        self._raw = raw  # what is unpacked leaves it open
         self._bound = MAX_UNPACKED_BYTES if bound is None else bound
         if packed is not None:
             self._bound = min(self._bound, max(packed * MAX_RATIO, RATIO_APPLIES_ABOVE))
@@ -262,6 +270,8 @@ class _Guarded(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._stream.close()
+            if self._raw is not None:
+                self._raw.close()
         super().close()
 
 
