@@ -332,7 +332,9 @@ class ChoiceMixture(ListsNewItems):
         ease = self._counted_ease(counts, ridge)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of too few ratings; the fit to all has warned already
-            ease.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
+            # as the fit to all, though a part may have few enough items for regressions on all
+            rng, exact = np.random.default_rng(0), self.ease_.is_exact
+            ease.learn_histories(history, self.scale_.n_ranks, rng, exact)
         return ease
 
     def _part_als(self, history: sparse.csr_array, unseen_weight: float) -> ImplicitALS:
@@ -356,7 +358,8 @@ class ChoiceMixture(ListsNewItems):
     def inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        inputs = self._counted_ease(counts, self.ease_.regularization_).inputs(split.given)
+        ease = self._counted_ease(counts, self.ease_.regularization_)
+        inputs = ease.inputs(split.given, self.ease_.is_exact)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization_)
         )
