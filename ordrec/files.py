@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +13,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.recommend.registry import storable_kinds
 from ordrec.storage import schema
 from ordrec.storage.archive import REMEDY, load_arrays, save_arrays
-from ordrec.storage.limits import TooLarge, claim_memory, memory_limit
+from ordrec.storage.limits import TooLarge, memory_limit
 
 __all__ = ["ESTIMATORS", "RANKERS", "contents_of", "load", "model_of", "register", "save"]
 
@@ -57,7 +56,7 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((again.predict([1], ["b"]) == model.predict([1], ["b"])).all())
     True
     """
-    save_arrays(path, *contents_of(model))
+    save_arrays(path, *contents_of(model), deflated=True)
 
 
 def load(path: str | Path, *, max_memory: float = MAX_MEMORY) -> Any:
@@ -78,8 +77,6 @@ def load(path: str | Path, *, max_memory: float = MAX_MEMORY) -> Any:
     """
     with memory_limit(max_memory):
         try:
-            if os.path.isfile(path):
-                claim_memory(os.path.getsize(path), "its arrays")
             return model_of(*load_arrays(path), place=path)
         except TooLarge as error:
             raise ModelFileError(f"{path}: {error}", parameter=error.parameters) from None

@@ -11,6 +11,11 @@ For one row (a user, or an item), with the factors ``q_j`` of the other side and
 
 (2) ``(a sum_all q_j q_j' + sum_rated v_j q_j q_j' + ridge I) x = sum_rated v_j q_j``
 
+Of a row with few entries, ``A = U diag(d) U'`` with the part of (2) that all rows have in common,
+and ``R`` the rows ``U'q_j``, the system has one equation per entry:
+
+(3) ``x = U D^-1 R' V^1/2 (I + V^1/2 R D^-1 R' V^1/2)^-1 V^1/2 1``, ``D = diag(d + ridge)``
+
 Each row is solved by itself, so that the result does not depend on the number of threads. The ridge
 grows with what a row is fitted to (Rendle, Krichene, Zhang, Koren, "Revisiting the performance of
 iALS on item recommendation benchmarks", RecSys 2022; with their exponent 1). A user who is folded
@@ -30,7 +35,7 @@ from ordrec.choice.base import ChoiceModel
 from ordrec.errors import ArgumentError
 from ordrec.linalg.lapack import ADDRESSES, add_products, factorise, solve_factorised
 from ordrec.models.workplace import Sweeps, over_rows
-from ordrec.runtime.compiling import compiled
+from ordrec.runtime.compiling import compiled, compiled_with
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import progress, report
 from ordrec.storage.schema import Array
@@ -38,6 +43,8 @@ from ordrec.storage.schema import Array
 __all__ = ["ImplicitALS"]
 
 START_SPREAD = 0.1  # norm of a row of the random item factors
+THIN = 4  # a row with fewer entries than a fourth of the factors is solved by (3)
+LEAST_THIN = 2000  # such rows from which on that is worth its preparation
 
 
 @dataclass(eq=False)
@@ -224,12 +231,36 @@ def _solve_rows(
     n_factors = Q.shape[1]
     base = (unseen_weight * (Q.T @ Q)).astype(Q.dtype)
     cost = np.diff(entries.indptr) * float(n_factors**2) + n_factors**3
-    return over_rows(_solved_rows, cost, (entries, Q, base, ridge.astype(Q.dtype)), n_jobs)
+    thin = np.diff(entries.indptr) <= n_factors // THIN
+    rotated = None
+    if np.count_nonzero(thin) >= LEAST_THIN:
+        cost[thin] = np.diff(entries.indptr)[thin] * float(n_factors) + n_factors**2
+        rotated = Rotated.of(base, Q, entries.indices[np.repeat(thin, np.diff(entries.indptr))])
+    shared = entries, Q, base, ridge.astype(Q.dtype), rotated
+    return over_rows(_solved_rows, cost, shared, n_jobs)
+
+
+class Rotated(NamedTuple):
+    """What (3) needs of the other side."""
+
+    rows: np.ndarray  # those that thin rows have entries at
+    spread: np.ndarray
+    axes: np.ndarray  # the columns of U, one after the other
+
+    @classmethod
+    def of(cls, base: np.ndarray, Q: np.ndarray, index: np.ndarray) -> Rotated:
+        """From the part that all rows have in common, and the entries of thin rows."""
+        spread, axes = np.linalg.eigh(base.astype(np.float64))
+        there = np.zeros(len(Q), dtype=np.bool_)
+        there[index] = True
+        rows, axes = np.zeros_like(Q), axes.astype(Q.dtype)
+        _rotate(np.flatnonzero(there), Q, axes, rows)
+        return cls(rows, np.maximum(spread, 0.0).astype(Q.dtype), np.ascontiguousarray(axes.T))
 
 
 def _solved_rows(
     span: tuple[int, int], entries: sparse.csr_array, Q: np.ndarray, base: np.ndarray,
-    ridge: np.ndarray,
+    ridge: np.ndarray, rotated: Rotated | None,
 ) -> np.ndarray:  # fmt: skip
     """Return the factors of some rows, (2); ``base`` is what all of them have in common."""
     first, stop = span
@@ -239,7 +270,12 @@ def _solved_rows(
     start -= start[0]
     X = np.zeros((stop - first, n_factors), dtype=Q.dtype)
     ridge = ridge[first:stop]
-    longest = int(np.diff(start).max(initial=0))
+    longest, most = int(np.diff(start).max(initial=0)), 0
+    if rotated is not None:
+        most = n_factors // THIN
+        shapes = (most, n_factors), (most, most), most, n_factors, n_factors
+        memory = tuple(np.empty(shape, Q.dtype) for shape in shapes)
+        _solve_thin(start, index, weight, ridge, *rotated, X, memory)
     scratch = Scratch(
         np.empty_like(base),
         np.empty((1, n_factors), Q.dtype),
@@ -247,7 +283,7 @@ def _solved_rows(
         np.empty((longest, n_factors), Q.dtype),
         np.ones(1, Q.dtype),
     )
-    _solve_each(start, index, weight, Q, base, ridge, ADDRESSES, X, scratch)
+    _solve_each(start, index, weight, Q, base, ridge, most, ADDRESSES, X, scratch)
     for row in np.flatnonzero(np.isnan(X[:, :1]).any(axis=1)):  # not positive definite
         own = slice(start[row], start[row + 1])
         known = Q[index[own]]
@@ -268,14 +304,14 @@ class Scratch(NamedTuple):
 
 @compiled
 def _solve_each(  # type: ignore[no-untyped-def]
-    start, index, weight, Q, base, ridge, addresses, X, scratch
+    start, index, weight, Q, base, ridge, most, addresses, X, scratch
 ):
-    """Solve (2) for each row."""
+    """Solve (2) for each row with more than ``most`` entries."""
     A, right, rows, weighted, one = scratch
     n_factors = Q.shape[1]
     for row in range(len(X)):
         begin, n = start[row], start[row + 1] - start[row]
-        if n == 0:
+        if n <= most:
             continue
         for f in range(n_factors):
             right[0, f] = 0.0
@@ -294,3 +330,56 @@ def _solve_each(  # type: ignore[no-untyped-def]
             solve_factorised(A, right, addresses)
         for f in range(n_factors):  # a row as a whole would take a second to compile
             X[row, f] = right[0, f] if positive else np.nan
+
+
+@compiled
+def _rotate(chosen, Q, axes, out):  # type: ignore[no-untyped-def]
+    """Write the products of chosen rows of Q with the axes."""
+    n_factors = Q.shape[1]
+    for q in chosen:
+        for g in range(n_factors):
+            for f in range(n_factors):
+                out[q, f] += Q[q, g] * axes[g, f]
+
+
+@compiled_with(fastmath={"reassoc", "contract"})  # lets sums be vectorised
+def _solve_thin(  # type: ignore[no-untyped-def]
+    start, index, weight, ridge, R, spread, axes, X, memory
+):
+    """Solve (3) for each row with no more entries than the memory is for."""
+    rows, M, right, inverse, x = memory
+    n_factors = R.shape[1]
+    for row in range(len(X)):
+        begin, n = start[row], start[row + 1] - start[row]
+        if n == 0 or n > len(rows):
+            continue
+        for f in range(n_factors):
+            inverse[f] = 1.0 / (spread[f] + ridge[row])
+            x[f] = 0.0
+        for j in range(n):
+            right[j] = np.sqrt(weight[begin + j])
+            for f in range(n_factors):
+                rows[j, f] = right[j] * R[index[begin + j], f]
+        for j in range(n):  # the factor of the system, and the solution of its lower half
+            for k in range(j + 1):
+                total = np.float32(0.0)
+                for f in range(n_factors):
+                    total += rows[j, f] * inverse[f] * rows[k, f]
+                if k == j:
+                    total += np.float32(1.0)
+                for i in range(k):
+                    total -= M[j, i] * M[k, i]
+                M[j, k] = total / M[k, k] if k < j else np.sqrt(total)
+            for i in range(j):
+                right[j] -= M[j, i] * right[i]
+            right[j] /= M[j, j]
+        for j in range(n - 1, -1, -1):
+            for i in range(j + 1, n):
+                right[j] -= M[i, j] * right[i]
+            right[j] /= M[j, j]
+            for f in range(n_factors):
+                x[f] += right[j] * rows[j, f]
+        for g in range(n_factors):
+            share = x[g] * inverse[g]
+            for f in range(n_factors):
+                X[row, f] += share * axes[g, f]

@@ -134,11 +134,18 @@ class EASE(ChoiceModel):
             self.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
 
     def learn_histories(
-        self, history: sparse.csr_array, n_ranks: int, rng: np.random.Generator
+        self,
+        history: sparse.csr_array,
+        n_ranks: int,
+        rng: np.random.Generator,
+        exact: bool = True,
     ) -> None:
-        """Learn the weights from histories alone; ``rng`` draws users to choose the ridge by."""
+        """Learn the weights from histories alone; ``rng`` draws users to choose the ridge by.
+
+        See `inputs` for ``exact``.
+        """
         self._check_parameters()
-        inputs, n_jobs = self.inputs(history), worker_count(self.n_jobs)
+        inputs, n_jobs = self.inputs(history, exact), worker_count(self.n_jobs)
         if not inputs.items.size:
             warnings.warn(
                 f"no item has {self.min_ratings} ratings or more, too few for EASE to learn what "
@@ -184,16 +191,25 @@ class EASE(ChoiceModel):
                     f"got {getattr(self, name)}"
                 )
 
-    def inputs(self, history: sparse.csr_array) -> EaseInputs:
-        """Return what the regressions on these histories are made of."""
+    def inputs(self, history: sparse.csr_array, exact: bool = True) -> EaseInputs:
+        """Return what the regressions on these histories are made of.
+
+        Items are regressed on the nearest where there are too many for all of them, or if
+        ``exact`` is False.
+        """
         counts = self.item_counts_
         items = np.flatnonzero(counts >= self.min_ratings)
-        exact = items.size <= self._largest_exact
+        exact = exact and items.size <= self._largest_exact
         events = None if self._events is None else sparse.csr_array(self._events.entries[:, items])
         return EaseInputs.of(
             history, items, counts[items], self.user_power, self.item_power,
             None if exact else self.n_nearest, PAIRS_SHARE * self.max_memory, events,
         )  # fmt: skip
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the items of this fit have weights on all others, and not on the nearest."""
+        return not sparse.issparse(self.weights_)
 
     @property
     def _largest_exact(self) -> int:

@@ -31,11 +31,12 @@ from scipy import sparse
 
 from ordrec.linalg.lapack import ADDRESSES, factorise, solve_factorised
 from ordrec.models.workplace import over_rows
-from ordrec.runtime.compiling import compiled
+from ordrec.runtime.compiling import compiled, inner
 
 __all__ = ["NearestProblem", "NearestSolution"]
 
 PAIR_BYTES = 8  # of an entry of the Gram matrix: its column and its value
+READ_PER_SEARCH = 15  # entries that are read in the time of one search
 
 
 class NearestProblem:
@@ -99,12 +100,19 @@ class NearestProblem:
         )
         return np.concatenate([[0], np.cumsum(counts)]), columns, values
 
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """The diagonal of ``Z'Z`` among the inputs."""
+        diagonal = np.empty(self.inputs.size)
+        _write_diagonal(*self.gram, diagonal)
+        return diagonal
+
     def solve(self, ridges: np.ndarray) -> NearestSolution:
         """Return the solution for these ridges, one per item."""
         width = max(1, min(self.n_nearest, self.inputs.size))
         cost = self._cost + 20.0 * width**2 + width**3 / 3
         shared = (
-            self._by_item, self.history, self.factors, self.place, *self.gram,
+            self._by_item, self.history, self.factors, self.place, *self.gram, self.diagonal,
             ridges[self.inputs].astype(np.float64), width,
         )  # fmt: skip
         places, weights = over_rows(_regressed_rows, cost, shared, self._n_jobs)
@@ -153,15 +161,13 @@ def _gram_rows(
 def _regressed_rows(
     span: tuple[int, int], by_item: sparse.csr_array, history: sparse.csr_array,
     factors: np.ndarray, place: np.ndarray, start: np.ndarray, columns: np.ndarray,
-    values: np.ndarray, ridges: np.ndarray, width: int,
+    values: np.ndarray, diagonal: np.ndarray, ridges: np.ndarray, width: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """The places among the inputs and the weights of the nearest items of each item, -1 and 0."""
     first, stop = span
     n = ridges.size
-    diagonal = np.empty(n)
-    _write_diagonal(start, columns, values, diagonal)
-    diagonal += ridges
-    cross, touched = np.zeros(n), np.zeros(n, np.int64)
+    penalised = diagonal + ridges
+    cross, touched, among = np.zeros(n), np.zeros(n, np.int64), np.full(n, -1, np.int32)
     nearest = np.full((stop - first, width), -1, dtype=np.int32)
     weights = np.zeros((stop - first, width), dtype=np.float32)
     arrays = _arrays(by_item, history, factors, place)
@@ -169,20 +175,33 @@ def _regressed_rows(
         n_touched = _sum_pairs(item, False, *arrays, cross, touched)
         own = touched[:n_touched]
         others = own[own != place[item]]
-        gains = cross[others] ** 2 / diagonal[others]  # (2)
-        if others.size > width:
-            # by place first, so that ties do not depend on the order in which users come
-            order = np.lexsort((others, -gains))[:width]
-            others = others[order]
-        others = np.sort(others)
+        gains = cross[others] ** 2 / penalised[others]  # (2)
+        others = most_telling(others, gains, width)
         k = others.size
         if k:
             A, right = np.empty((k, k)), cross[others][None].copy()
-            _fill_block(others, start, columns, values, ridges, A)
+            _fill_block(others, start, columns, values, ridges, among, A)
             _solve_block(A, right, ADDRESSES)
             nearest[item - first, :k], weights[item - first, :k] = others, right[0]
         cross[own] = 0.0
     return nearest, weights
+
+
+def most_telling(others: np.ndarray, gains: np.ndarray, width: int) -> np.ndarray:
+    """Return the items with the largest gains, ascending; of equal ones the first.
+
+    Examples
+    --------
+    >>> most_telling(np.array([7, 2, 5, 3]), np.array([0.1, 0.3, 0.1, 0.2]), 3)
+    array([2, 3, 5])
+    """
+    if others.size <= width:
+        return np.sort(others)
+    # by place where gains are equal, so that ties do not depend on the order in which users come
+    least = np.partition(gains, others.size - width)[others.size - width]
+    more = others[gains > least]
+    equal = np.sort(others[gains == least])[: width - more.size]
+    return np.sort(np.concatenate([more, equal]))
 
 
 def _arrays(
@@ -226,21 +245,46 @@ def _write_diagonal(start, columns, values, diagonal):  # type: ignore[no-untype
 
 
 @compiled
-def _fill_block(chosen, start, columns, values, ridges, A):  # type: ignore[no-untyped-def]
-    """Write the Gram matrix of chosen inputs, ascending, and their ridges; upper triangle."""
-    for p in range(chosen.size):
-        row = chosen[p]
-        low, end = start[row], start[row + 1]
-        for q in range(p, chosen.size):
-            wanted, high = chosen[q], end
-            while low < high:
-                middle = (low + high) // 2
-                if columns[middle] < wanted:
-                    low = middle + 1
-                else:
-                    high = middle
-            A[p, q] = values[low] if low < end and columns[low] == wanted else 0.0
-        A[p, p] += ridges[row]
+def _fill_block(chosen, start, columns, values, ridges, among, A):  # type: ignore[no-untyped-def]
+    """Write the Gram matrix of chosen inputs, ascending, and their ridges; upper triangle.
+
+    A row is read from its diagonal on, or, where it is long, searched for each column. ``among``
+    is -1 for all inputs, and is so again afterwards.
+    """
+    n = chosen.size
+    for p in range(n):
+        among[chosen[p]] = p
+        for q in range(p, n):
+            A[p, q] = 0.0
+    for p in range(n):
+        end = start[chosen[p] + 1]
+        at, searched = start[chosen[p]], False
+        for q in range(p, n):
+            at = _first_from(columns, at, end, chosen[q])
+            searched = end - at >= READ_PER_SEARCH * (n - q)
+            if not searched:
+                break
+            if columns[at] == chosen[q]:
+                A[p, q] = values[at]
+        while at < end and not searched:
+            if among[columns[at]] >= 0:
+                A[p, among[columns[at]]] = values[at]
+            at += 1
+        A[p, p] += ridges[chosen[p]]
+    for p in range(n):
+        among[chosen[p]] = -1
+
+
+@inner
+def _first_from(columns, low, high, wanted):  # type: ignore[no-untyped-def]
+    """Return the first place from ``low`` on whose column is not before the one wanted."""
+    while low < high:
+        middle = (low + high) // 2
+        if columns[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled

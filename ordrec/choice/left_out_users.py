@@ -7,7 +7,7 @@ are left out, one after the other, so that more than a fifth of all users say wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -27,14 +27,14 @@ from ordrec.choice.inner_splits import (
     without_users,
 )
 from ordrec.lists.best import best_columns
-from ordrec.lists.filters import ItemFilter
+from ordrec.lists.filters import ItemFilter, row_blocks
 
-__all__ = ["LeftOutUsers", "groups_left_out", "last_better"]
+__all__ = ["LeftOutUsers", "groups_left_out", "last_better", "mixed"]
 
 GROUP, ENOUGH = 500, 1000  # users of a group, and of all groups
 MOST_GROUPS = 5
 
-MixedScores = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
+LogScores = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
@@ -54,9 +54,8 @@ class LeftOutUsers:
     ease, als : EASE, ImplicitALS
         Fitted to ``rest``.
     n_ranks : int
-    mixed : callable
-        Scores of histories from those of EASE and ALS, the numbers of ratings, and the share of
-        ALS.
+    log_scores : callable
+        Logarithms of the scores of EASE and of ALS, from both and the numbers of ratings.
     """
 
     rest: sparse.csr_array
@@ -66,7 +65,8 @@ class LeftOutUsers:
     ease: EASE
     als: ImplicitALS
     n_ranks: int
-    mixed: MixedScores
+    log_scores: LogScores
+    known: dict[tuple[float, float], np.ndarray] = field(default_factory=dict, init=False)
 
     @cached_property
     def given(self) -> sparse.csr_array:
@@ -81,15 +81,28 @@ class LeftOutUsers:
     def scores(self, given: sparse.csr_array, mix: float) -> np.ndarray:
         """Return the scores of all items, without what popularity adds."""
         E, A = self.ease.score_histories(given), self.als.score_histories(given)
-        return self.mixed(E, A, self.counts, mix)
+        return mixed(self.log_scores(E, A, self.counts), mix)
 
-    def quality(self, mix: float, cold: float) -> np.ndarray:
-        """Return the quality of each user's list."""
-        scores = with_popularity(
-            self.scores(self.given, mix), self.counts, np.diff(self.given.indptr), cold
-        )
-        ItemFilter(self.counts > 0).hide(scores, self.given)
-        return self.measure(best_columns(scores, 10))
+    def qualities(self, settings: Sequence[tuple[float, float]]) -> list[np.ndarray]:
+        """Return the quality of each user's list for each share of ALS and each ``cold``.
+
+        Scores are made for a block of users at a time, and once for all settings.
+        """
+        missing = [each for each in dict.fromkeys(settings) if each not in self.known]
+        lists: dict[tuple[float, float], list[np.ndarray]] = {each: [] for each in missing}
+        given, listable = self.given, ItemFilter(self.counts > 0)
+        factors = self.als.factors_of(given) if missing else np.zeros((0, 0))
+        for some in row_blocks(given) if missing else ():
+            own = given[some]
+            A = (factors[some] @ self.als.item_factors_.T).astype(np.float64)
+            logs = self.log_scores(self.ease.score_histories(own), A, self.counts)
+            for mix, cold in missing:
+                scores = with_popularity(mixed(logs, mix), self.counts, np.diff(own.indptr), cold)
+                listable.hide(scores, own)
+                lists[mix, cold].append(best_columns(scores, 10))
+        for each, found in lists.items():
+            self.known[each] = self.measure(np.concatenate(found))
+        return [self.known[each] for each in settings]
 
     def cold_parts(self, mix: float, rng: np.random.Generator, least: int) -> list[ListedHistories]:
         """Return scores for the histories as they are, and for some that are cut short."""
@@ -99,12 +112,19 @@ class LeftOutUsers:
         )  # fmt: skip
 
 
+def mixed(logs: tuple[np.ndarray, np.ndarray], mix: float) -> np.ndarray:
+    """Return the mixture of the logarithms of both scores; ``mix`` is the share of the second."""
+    scores = (1.0 - mix) * logs[0]
+    scores += mix * logs[1]
+    return scores
+
+
 def groups_left_out(
     history: sparse.csr_array,
     times: np.ndarray | None,
     rng: np.random.Generator,
     models_of: Callable[[sparse.csr_array, np.ndarray], tuple[EASE, ImplicitALS]],
-    mixed: MixedScores,
+    log_scores: LogScores,
     *,
     n_ranks: int,
     least: int,
@@ -121,7 +141,7 @@ def groups_left_out(
     rng : Generator
     models_of : callable
         Fits both models to histories with these numbers of ratings of items.
-    mixed : callable
+    log_scores : callable
     n_ranks : int
     least : int
         Smallest size of a group; there are none of fewer users.
@@ -154,7 +174,7 @@ def groups_left_out(
                 counts,
                 *models_of(rest, counts),
                 n_ranks,
-                mixed,
+                log_scores,
             )
         )
     return groups

@@ -50,7 +50,7 @@ from ordrec.choice.inner_splits import (
     InnerSplit,
     inner_splits,
 )
-from ordrec.choice.left_out_users import LeftOutUsers, groups_left_out, last_better
+from ordrec.choice.left_out_users import LeftOutUsers, groups_left_out, last_better, mixed
 from ordrec.choice.new_items import ListsNewItems, NewItems
 from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter
@@ -251,7 +251,7 @@ class ChoiceMixture(ListsNewItems):
     ) -> None:
         """Choose what is left open, by both models fitted without some of the users."""
         groups = groups_left_out(
-            history, times, rng, self.part_models, mixed_scores,
+            history, times, rng, self.part_models, log_scores,
             n_ranks=self.scale_.n_ranks, least=FEW_USERS, events=self.event_entries,
             several=history.nnz <= MANY and self.ease_.weighted_items_.size <= MANY_ITEMS,
         )  # fmt: skip
@@ -262,20 +262,21 @@ class ChoiceMixture(ListsNewItems):
         if sum(group.split.rows.size for group in groups) < FEW_USERS:
             return
 
-        def quality(groups: Sequence[LeftOutUsers], mix: float, cold: float) -> np.ndarray:
-            return np.concatenate([group.quality(mix, cold) for group in groups])
+        usual_settings = self.mix_, self.cold_
 
         def usual(groups: Sequence[LeftOutUsers]) -> np.ndarray:
-            return quality(groups, self.mix_, self.cold_)
+            return np.concatenate([group.qualities([usual_settings])[0] for group in groups])
 
         groups = self._with_chosen_unseen_weight(groups, history, usual)
         if self.regularization is None and self.ease_.weighted_items_.size <= MANY_ITEMS:
             groups = self._with_chosen_ridge(groups, history, rng, usual)
         if self.mix is None:
-            found = {name: quality(groups, mix, self.cold_) for name, mix in MIXES.items()}
+            settings = {name: (mix, self.cold_) for name, mix in MIXES.items()}
             if self.cold is None:
-                found["popularity"] = quality(groups, self.mix_, ALL_POPULARITY)
-            self.chosen_ = Chosen.among(found)
+                settings["popularity"] = self.mix_, ALL_POPULARITY
+            by_group = [group.qualities([*settings.values()]) for group in groups]
+            by_setting = map(np.concatenate, zip(*by_group, strict=True))
+            self.chosen_ = Chosen.among(dict(zip(settings, by_setting, strict=True)))
             if self.chosen_.name == "popularity":
                 self.cold_ = ALL_POPULARITY
             else:
@@ -331,7 +332,9 @@ class ChoiceMixture(ListsNewItems):
         ease = self._counted_ease(counts, ridge)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of too few ratings; the fit to all has warned already
-            ease.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
+            # as the fit to all, though a part may have few enough items for regressions on all
+            rng, exact = np.random.default_rng(0), self.ease_.is_exact
+            ease.learn_histories(history, self.scale_.n_ranks, rng, exact)
         return ease
 
     def _part_als(self, history: sparse.csr_array, unseen_weight: float) -> ImplicitALS:
@@ -355,7 +358,8 @@ class ChoiceMixture(ListsNewItems):
     def inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        inputs = self._counted_ease(counts, self.ease_.regularization_).inputs(split.given)
+        ease = self._counted_ease(counts, self.ease_.regularization_)
+        inputs = ease.inputs(split.given, self.ease_.is_exact)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization_)
         )
@@ -457,8 +461,11 @@ def check_future(future: str) -> None:
 
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:
     """Return (1) for scores of EASE and ALS; ``counts`` are the numbers of ratings of the items."""
+    return mixed(log_scores(E, A, counts), mix)
+
+
+def log_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both logarithms in (1)."""
     floor = (FLOOR + POPULARITY_FLOOR * popularity_of(counts)).astype(E.dtype)
     E = np.where(counts < EASE.min_ratings, A, E)
-    scores = (1.0 - mix) * np.log(np.maximum(E, 0.0) + floor)
-    scores += mix * np.log(np.maximum(A, 0.0) + floor)
-    return scores
+    return np.log(np.maximum(E, 0.0) + floor), np.log(np.maximum(A, 0.0) + floor)

@@ -17,9 +17,29 @@ from ordrec.lists.best import best_columns
 from ordrec.lists.groups import Cap, within_caps
 from ordrec.models.base import codes_of
 
-__all__ = ["CELLS_AT_ONCE", "ItemFilter", "check_list_length", "check_one_user", "taken"]
+__all__ = [
+    "CELLS_AT_ONCE",
+    "ItemFilter",
+    "check_list_length",
+    "check_one_user",
+    "row_blocks",
+    "taken",
+]
 
 CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
+
+
+def row_blocks(histories: sparse.csr_array) -> list[slice]:
+    """Return blocks of histories, for each of which the scores of all items take little memory.
+
+    Examples
+    --------
+    >>> row_blocks(sparse.csr_array((3, 2_000_000)))
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    n_rows, n_items = histories.shape
+    width = max(1, CELLS_AT_ONCE // max(n_items, 1))
+    return [slice(first, first + width) for first in range(0, n_rows, width)]
 
 
 @dataclass(frozen=True)

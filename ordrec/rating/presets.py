@@ -22,6 +22,7 @@ PRIOR_BYTES = 16  # of a number of the prior of a user or an item
 FEATURE_BYTES = 16  # of one of their features, with copies
 RATING_BYTES = 60  # of a rating, for the factors
 KEPT_RATING_BYTES = 20  # of a rating in fitted factors
+POOL_RATING_BYTES = 60  # of a rating in the parts by which the pool is learnt
 LEAST_BYTES = 1e7  # of working memory
 
 
@@ -70,11 +71,13 @@ def chosen_preset(preset: str, ratings: Ratings, limit: float) -> str:
 def gigabytes(preset: str, ratings: Ratings) -> float:
     """Estimate the memory that a fit takes at most, beside that of the ratings.
 
-    The fitted factors, which are small, are kept while the process is solved.
+    The fitted factors, which are small, are kept while the process is solved, and while others are
+    fitted, in one direction, to the ratings that are not held out for the pool.
     """
     fitting, kept = _gigabytes_of_factors(ratings)
     if preset == "large":
         return fitting
+    fitting += kept / 2.0 + POOL_RATING_BYTES * ratings.n_ratings / 1e9
     config = Preparation(two_sided=preset == "full")
     return max(fitting, kept + sum(memory_parts(ratings, SideFeatures(), config)))
 

@@ -1,4 +1,9 @@
-"""Arrays and metadata in one file: writing it, and reading it without trusting it."""
+"""Arrays and metadata in one file: writing it, and reading it without trusting it.
+
+Equal arrays are written once; the header has a checksum for each name. Members may be deflated: how
+much memory reading a file takes is what its directory claims, which is held to the limit of
+`ordrec.storage.limits` before anything is read, and no more is unpacked than was claimed.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import os
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +23,7 @@ import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.runtime.files import replace_file
+from ordrec.storage.limits import TooLarge, claim_memory
 
 __all__ = ["HEADER", "REMEDY", "load_arrays", "save_arrays"]
 
@@ -26,6 +33,8 @@ HEADER = "ordrec.json"
 MAX_MEMBERS = 4096
 MAX_HEADER_BYTES = 1 << 24
 MAX_NPY_HEADER = 4096
+LEVEL, SAMPLE, WORTH = 4, 1 << 16, 0.9  # of deflating; what a sample must shrink to
+MOST_EXPANDED = 1100  # deflated data are never more than 1032 times smaller
 PLAIN_KINDS = "biuf"  # booleans, integers, floats
 REMEDY = "get the file again, or fit and save the model again"
 
@@ -34,11 +43,15 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal models give equal 
 # Raised while reading a damaged archive.
 _READING_ERRORS = (zipfile.BadZipFile, struct.error, OSError, EOFError, ValueError, KeyError,
                    IndexError, NotImplementedError, RuntimeError, OverflowError, SyntaxError,
-                   TypeError)  # fmt: skip
+                   TypeError, zlib.error)  # fmt: skip
 
 
 def save_arrays(
-    path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+    path: str | Path,
+    arrays: Mapping[str, np.ndarray],
+    metadata: Mapping[str, Any],
+    *,
+    deflated: bool = False,
 ) -> None:
     """Save arrays of numbers and json metadata to a file, which is replaced in one atomic step.
 
@@ -49,14 +62,17 @@ def save_arrays(
         The names consist of letters, digits, dots, hyphens and underscores.
     metadata : mapping
         Strings, finite numbers, booleans, None, and lists and mappings of these.
+    deflated : bool
+        Whether members that shrink are deflated: less space for some more time.
     """
     members = {name: _npy_bytes(name, array) for name, array in arrays.items()}
     if len(members) >= MAX_MEMBERS:
         raise ArgumentError(f"a file holds at most {MAX_MEMBERS - 1} arrays, got {len(members)}")
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        "sha256": sums,
         "metadata": dict(metadata),
     }
     try:
@@ -70,8 +86,24 @@ def save_arrays(
         zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
     ):
         archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), data)
+        for name in _first_names(sums).values():
+            member, data = zipfile.ZipInfo(f"{name}.npy", _EPOCH), members[name]
+            shrinks = deflated and _shrinks(data)
+            archive.writestr(
+                member, data, zipfile.ZIP_DEFLATED if shrinks else zipfile.ZIP_STORED, LEVEL
+            )
+
+
+def _first_names(sums: Mapping[str, str]) -> dict[str, str]:
+    """The first name of each checksum."""
+    return {own: name for name, own in reversed(list(sums.items()))}
+
+
+def _shrinks(data: bytes) -> bool:
+    """Whether a sample from the middle says that deflating is worth its time."""
+    middle = len(data) // 2
+    sample = data[max(middle - SAMPLE // 2, 0) : middle + SAMPLE // 2]
+    return len(zlib.compress(sample, 1)) < WORTH * len(sample)
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -92,19 +124,33 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
         with zipfile.ZipFile(path) as archive:
             members = _checked_members(path, archive)
             place = HEADER
-            header = _checked_header(path, archive.read(members.pop(HEADER)), set(members))
-            arrays = {}
+            text = _content(archive, members.pop(HEADER))
+            header = _checked_header(path, text, set(members))
+            sums, arrays = header["sha256"], {}
+            there = {sums[name]: member for name, member in members.items()}
+            claim_memory(sum(there[own].file_size for own in sums.values()), "its arrays")
             for name, member in members.items():
                 place = member.filename
-                data = archive.read(member)
-                if hashlib.sha256(data).hexdigest() != header["sha256"][name]:
+                data = _content(archive, member)
+                if hashlib.sha256(data).hexdigest() != sums[name]:
                     raise ModelFileError(f"{path}: {place} is not what was saved (sha256 differs)")
                 arrays[name] = _array_of(f"{path}: {place}", data)
-            return arrays, header["metadata"]
+            first = _first_names({name: sums[name] for name in members})
+            for name in sums.keys() - members.keys():
+                arrays[name] = arrays[first[sums[name]]].copy()
+            return {name: arrays[name] for name in sums}, header["metadata"]
+    except TooLarge:
+        raise
     except ModelFileError as error:
         raise ModelFileError(f"{error}; {REMEDY}") from None
     except (*_READING_ERRORS, RecursionError, MemoryError) as error:
         raise ModelFileError(f"{path}: {place} is damaged: {str(error)[:200]}; {REMEDY}") from error
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """The bytes of a member, no more than its directory entry claims."""
+    with archive.open(member) as stream:
+        return stream.read(member.file_size)
 
 
 def _npy_bytes(name: str, array: np.ndarray) -> bytes:
@@ -130,14 +176,19 @@ def _checked_members(path: Any, archive: zipfile.ZipFile) -> dict[str, zipfile.Z
             raise ModelFileError(f"{path}: {entry.filename[:100]!r} is not a name of this format")
         if name in members:
             raise ModelFileError(f"{path}: {entry.filename} occurs twice")
-        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-            raise ModelFileError(f"{path}: {entry.filename} is compressed, which ordrec never does")
+        stored = entry.compress_type == zipfile.ZIP_STORED
+        if not stored and (entry.compress_type != zipfile.ZIP_DEFLATED or name == HEADER):
+            raise ModelFileError(f"{path}: {entry.filename} is compressed as ordrec never does")
+        if entry.file_size > MOST_EXPANDED * entry.compress_size or (
+            stored and entry.file_size != entry.compress_size
+        ):
+            raise ModelFileError(f"{path}: {entry.filename} claims a size that it cannot have")
         members[name] = entry
     if HEADER not in members:
         raise ModelFileError(f"{path}: contains no {HEADER}, so it is not an ordrec model")
     if members[HEADER].file_size > MAX_HEADER_BYTES:
         raise ModelFileError(f"{path}: {HEADER} is longer than {MAX_HEADER_BYTES} bytes")
-    if sum(entry.file_size for entry in entries) > os.path.getsize(path):
+    if sum(entry.compress_size for entry in entries) > os.path.getsize(path):
         raise ModelFileError(f"{path}: its members claim to be larger than the file")
     return members
 
@@ -154,9 +205,13 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
     sums = header.get("sha256")
     if not isinstance(sums, dict) or not isinstance(header.get("metadata"), dict):
         raise ModelFileError(f"{path}: {HEADER} lacks checksums or metadata")
-    if set(sums) != names:
-        odd = sorted(map(str, set(sums) ^ names))[0]
-        raise ModelFileError(f"{path}: {odd[:100]!r} is only in one of {HEADER} and the archive")
+    known = {own for name, own in sums.items() if name in names}
+    odd = (names - set(sums)) | {name for name, own in sums.items() if own not in known}
+    if odd or len(sums) > MAX_MEMBERS:
+        first = min(map(str, odd), default="")
+        raise ModelFileError(f"{path}: {first[:100]!r} is only in one of {HEADER} and the archive")
+    if not all(map(_NAME.fullmatch, sums)):
+        raise ModelFileError(f"{path}: {HEADER} has a name that is none of this format")
     return header
 
 

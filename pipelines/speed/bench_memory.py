@@ -1,14 +1,15 @@
 """What the usual commands take: CPU seconds, memory, model files; and what a fit promises to take.
 
-    python pipelines/speed/bench_memory.py [--data FOLDER] [--only ROW ...]
+    python pipelines/speed/bench_memory.py [--data FOLDER] [--only ROW ...] [--stages]
     python pipelines/speed/bench_memory.py --promises [--presets full fast large] [--sizes ...]
 
 The first prints one line per row of `ROWS`, each of which is a command of `ordrec` in
 a process of its own: CPU seconds, the largest memory of the process, and where a model is saved,
-the size of its file and the seconds that a new process takes to load it. Real data are read from
-``--data``, by default the folder ORDREC_DATA; invented ones have the users, items and ratings of
-Ciao and of Book-Crossing, and as many rare items. Compiled code is in the cache already, but for
-the rows called cold.
+the size of its file, the seconds that a new process takes to load it and to make a list with it,
+and the largest memory of that process. With ``--stages``, what each stage of a fit took follows.
+Real data are read from ``--data``, by default the folder ORDREC_DATA; invented ones have the users,
+items and ratings of Ciao and of Book-Crossing, and as many rare items. Compiled code is in the
+cache already, but for the rows called cold.
 
 The second prints, for fits of the rating predictor to invented ratings of six shapes, the memory
 that they take beside what `max_memory` is compared with. A size is a number of users, of items and
@@ -22,6 +23,7 @@ import gc
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -100,6 +102,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=os.environ.get("ORDREC_DATA"))
     options.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW")
     options.add_argument("--keep", type=Path, help="folder in which models are kept")
+    options.add_argument("--stages", action="store_true", help="of fits: CPU seconds and memory")
     options.add_argument("--promises", action="store_true")
     options.add_argument("--presets", nargs="+", choices=SIZES, default=list(SIZES))
     options.add_argument("--sizes", nargs="+", help="for all presets")
@@ -117,23 +120,23 @@ def main() -> None:
     elif chosen.promises:
         print_promises(chosen.presets, chosen.sizes, chosen.jobs)
     else:
-        print_paths(chosen.only, chosen.data, chosen.keep)
+        print_paths(chosen.only, chosen.data, chosen.keep, chosen.stages)
 
 
 # ---- the usual commands ----------------------------------------------------------------------
 
 
-def print_paths(names: list[str], data: Path | None, keep: Path | None) -> None:
+def print_paths(names: list[str], data: Path | None, keep: Path | None, stages: bool) -> None:
     """Print what each command takes."""
-    columns = f"{'CPU s':>7s} {'GB':>6s} {'file MB':>8s} {'load s':>7s} {'GB':>6s}"
+    columns = f"{'CPU s':>7s} {'GB':>6s} {'file MB':>8s} {'load s':>7s} {'list s':>7s} {'GB':>6s}"
     print(f"{'':28s} {columns}  goal", flush=True)
     with tempfile.TemporaryDirectory(prefix="ordrec-bench-") as temporary:
         folder = Path(temporary) if keep is None else keep
         for name in names:
-            print_path(name, ROWS[name], data, folder)
+            print_path(name, ROWS[name], data, folder, stages)
 
 
-def print_path(name: str, row: Row, data: Path | None, folder: Path) -> None:
+def print_path(name: str, row: Row, data: Path | None, folder: Path, stages: bool) -> None:
     """Print what one command takes."""
     source = row.data
     if source in ("ciao", "crossing"):
@@ -148,22 +151,28 @@ def print_path(name: str, row: Row, data: Path | None, folder: Path) -> None:
         source = str(data / source)
     model = folder / f"{name.replace(', ', '-').replace(' ', '-').replace(',', '')}.ordrec"
     command = [{"DATA": source, "MODEL": str(model)}.get(part, part) for part in row.command]
+    if stages and row.load:
+        command.append("--verbose")
     environment = dict(os.environ)
     if row.cold:
-        environment["NUMBA_CACHE_DIR"] = str(folder / "cold")
-    seconds, peak = run(command, environment)
+        cache = folder / "cold"
+        shutil.rmtree(cache, ignore_errors=True)
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    seconds, peak, said = run(command, environment)
     line = f"{name:28s} {seconds:7.1f} {peak:6.2f}"
     if model.exists():
         line += f" {model.stat().st_size / 1e6:8.1f}"
         own = [sys.executable, __file__, "--load", str(model)]
         done = subprocess.run(own, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(done.stdout)
-        line += f" {found['seconds']:7.2f} {found['peak']:6.2f}"
-    print(f"{line:60s}  {row.goal}", flush=True)
+        line += f" {found['seconds']:7.2f} {found['list']:7.2f} {found['peak']:6.2f}"
+    print(f"{line:68s}  {row.goal}", flush=True)
+    if stages and row.load:
+        print(said, flush=True)
 
 
-def run(arguments: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """CPU seconds and the largest memory, in gigabytes, of one ``ordrec`` command."""
+def run(arguments: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
+    """CPU seconds and the largest memory, in gigabytes, of one ``ordrec`` command; what it said."""
     command = [sys.executable, "-m", "ordrec.cli", *arguments]
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -175,11 +184,11 @@ def run(arguments: list[str], environment: dict[str, str]) -> tuple[float, float
     if process.returncode:
         raise SystemExit(f"ordrec {' '.join(arguments)} failed:\n{errors}")
     unit = 1 if sys.platform == "darwin" else 1024
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 1e9
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 1e9, errors
 
 
 def loaded(file: Path) -> dict[str, float]:
-    """CPU seconds of loading a model once libraries are imported, and the peak after one answer."""
+    """CPU seconds of loading a model and of a list, libraries being imported; the peak after it."""
     import ordrec.recommend
     import ordrec.recommend.recommender  # noqa: F401
     from ordrec import load
@@ -187,10 +196,11 @@ def loaded(file: Path) -> dict[str, float]:
     started = time.process_time()
     model = load(file)
     seconds = time.process_time() - started
-    user = model.user_ids_[0]
+    user, started = model.user_ids_[0], time.process_time()
     if hasattr(model, "recommend"):
         model.recommend(user)
-    return {"seconds": seconds, "peak": peak_memory()}
+    listed = time.process_time() - started
+    return {"seconds": seconds, "list": listed, "peak": peak_memory()}
 
 
 def write_invented(name: str, file: str) -> None:

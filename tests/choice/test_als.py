@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from ordrec.choice import als
 from ordrec.choice.als import _solve_rows
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
@@ -84,6 +85,31 @@ def test_rows_solve_their_dense_systems():
         q = Q[entries.indices[own]]
         A = 0.3 * Q.T @ Q + (q.T * weight[own]) @ q + ridge[row] * np.eye(3)
         np.testing.assert_allclose(found[row], np.linalg.solve(A, q.T @ weight[own]), rtol=1e-10)
+    for n_jobs in (2, 5):
+        assert np.array_equal(found, _solve_rows(entries, Q, 0.3, ridge, n_jobs))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_with_few_entries_solve_their_dense_systems(monkeypatch, dtype):
+    """Of 40 rows with up to 6 entries, those with up to 3 are solved by their entries."""
+    monkeypatch.setattr(als, "LEAST_THIN", 1)
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(0, 7, 40)
+    columns = np.concatenate([np.sort(rng.choice(20, size, replace=False)) for size in sizes])
+    weight = rng.uniform(0.0, 2.0, sizes.sum())
+    weight[0] = 0.0
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    entries = sparse.csr_array((weight, columns, start), shape=(40, 20))
+    Q, ridge = rng.normal(size=(20, 12)).astype(dtype), rng.uniform(0.1, 1.0, 40)
+    found = _solve_rows(entries, Q, 0.3, ridge)
+    expected, wide = np.zeros((40, 12)), Q.astype(np.float64)
+    for row in range(40):
+        own = slice(start[row], start[row + 1])
+        q = wide[columns[own]]
+        A = 0.3 * wide.T @ wide + (q.T * weight[own]) @ q + ridge[row] * np.eye(12)
+        expected[row] = np.linalg.solve(A, q.T @ weight[own])
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == np.float32 else 1e-12)
     for n_jobs in (2, 5):
         assert np.array_equal(found, _solve_rows(entries, Q, 0.3, ridge, n_jobs))
 

@@ -6,11 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from ordrec.choice import cold_start
 from ordrec.choice.choosing import Chosen
+from ordrec.choice.cold_start import (
+    ListedHistories,
+    equally_popular,
+    kept_items,
+    with_popularity,
+)
+from ordrec.choice.inner_splits import ListQuality
 from ordrec.choice.left_out_users import groups_left_out, last_better
-from ordrec.choice.mixture import UNSEEN_WEIGHTS, ChoiceMixture, mixed_scores
+from ordrec.choice.mixture import UNSEEN_WEIGHTS, ChoiceMixture, log_scores, mixed_scores
 from ordrec.datasets import synthetic_ratings
+from ordrec.lists import filters
+from ordrec.lists.best import best_columns
 from ordrec.recommend import ImplicitALS
 
 RATINGS = synthetic_ratings(110, 40, n_ratings=1400, seed=5)
@@ -23,7 +34,7 @@ def mixture() -> ChoiceMixture:
 
 def groups_of(mixture: ChoiceMixture, **options):
     return groups_left_out(
-        mixture._history, None, np.random.default_rng(0), mixture.part_models, mixed_scores,
+        mixture._history, None, np.random.default_rng(0), mixture.part_models, log_scores,
         n_ranks=5, **options,
     )  # fmt: skip
 
@@ -57,7 +68,39 @@ def test_lists_of_left_out_users_are_those_of_a_model_without_them(mixture) -> N
     scores[group.given.toarray() > 0] = -np.inf
     scores[:, group.counts == 0] = -np.inf
     best = np.argsort(-scores, axis=1, kind="stable")[:, :10]
-    np.testing.assert_allclose(group.quality(0.35, 0.0), group.measure(best))
+    (quality,) = group.qualities([(0.35, 0.0)])
+    np.testing.assert_allclose(quality, group.measure(best))
+
+
+def test_lists_are_the_same_from_blocks_of_users_and_for_all_settings_at_once(
+    mixture, monkeypatch
+) -> None:
+    settings = [(0.35, 4.0), (0.0, 4.0), (1.0, 1e9)]
+    group = groups_of(mixture, least=20, several=False)[0]
+    whole = group.qualities(settings)
+    monkeypatch.setattr(filters, "CELLS_AT_ONCE", 5 * RATINGS.n_items)
+    for setting, quality in zip(settings, whole, strict=True):
+        np.testing.assert_allclose(replace(group).qualities([setting])[0], quality)
+
+
+def test_lists_are_made_of_the_items_that_are_kept(monkeypatch) -> None:
+    """Of equally popular items the best are enough, in whatever proportion popularity counts."""
+    monkeypatch.setattr(cold_start, "MANY", 15)
+    rng = np.random.default_rng(2)
+    counts = rng.permutation(np.repeat([0, 1, 2, 3, 9], [30, 200, 80, 14, 5]))
+    scores = np.round(rng.normal(size=(12, counts.size)), 1)  # with ties
+    scores[:, counts == 0] = -np.inf
+    scores[3, rng.choice(counts.size, 290, replace=False)] = -np.inf  # fewer than ten of a kind
+    items, kept = kept_items(scores, *equally_popular(counts))
+    assert kept.shape[1] == 14 + 5 + 2 * 10
+    assert (np.diff(items, axis=1) >= 0).all()
+    held = sparse.csr_array(rng.random(scores.shape) < 0.2, dtype=np.float64)
+    sizes, measure = rng.integers(1, 9, 12), ListQuality(held, 5)
+    part = ListedHistories(items, kept, sizes, counts, measure)
+    for cold in (0.0, 3.0, 1e7):
+        mixed = with_popularity(scores.copy(), counts, sizes, cold)
+        expected = measure(best_columns(mixed, 10)).mean()
+        np.testing.assert_allclose(part.quality(cold), expected)
 
 
 def test_the_unseen_weight_that_makes_better_lists_is_taken(monkeypatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from ordrec.choice import ease
-from ordrec.choice.inner_splits import inner_splits
+from ordrec.choice.inner_splits import inner_splits, without_users
 from ordrec.choice.mixture import ChoiceMixture
 from ordrec.datasets import synthetic_ratings
 
@@ -27,6 +27,16 @@ def test_all_items_have_weights(nearest) -> None:
     counts = RATINGS.item_counts
     others = np.setdiff1d(enough, nearest.ease_.block_items)
     assert counts[nearest.ease_.block_items].min() >= counts[others].max()
+
+
+def test_parts_of_the_histories_are_fitted_as_all_of_them(nearest) -> None:
+    """Though few of the items have enough ratings there for regressions on all others."""
+    history = nearest.history_rows(np.arange(80))
+    part = without_users(history, np.arange(5, 80))
+    counts = np.bincount(part.indices, minlength=60)
+    assert 1 < (counts >= nearest.ease_.min_ratings).sum() <= 17
+    assert not nearest.ease_.is_exact
+    assert not nearest.part_models(part, counts)[0].is_exact
 
 
 def test_lists_in_blocks_are_those_at_once(nearest, monkeypatch) -> None:

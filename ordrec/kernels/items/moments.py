@@ -82,6 +82,7 @@ CACHE_LINE = 64
 WORDS_AT_ONCE = 1 << 20  # of an index, while it is made
 COMPLETE = 3  # a row with more than one in so many of its words has all of them
 MOST = 0.5  # of all pairs; where more have a common owner, all are stored
+SURELY = 0.6  # of the pairs of some rows
 SAMPLED_ROWS = 128  # from which the number of pairs with a common owner is estimated
 ROWS_AT_ONCE = 8  # of these
 INDEX_BYTES = 20  # of a word: its number, its bits and its place
@@ -342,8 +343,8 @@ def common_moments(
     """
     n_entries, n_sources = ratings.n_entries, ratings.x.shape[0]
     n_sums = n_moments(n_sources, ratings.weight.size > 0)
-    index = _common_pairs(ratings, n_jobs)
-    if index.place[-1] > MOST * n_pairs(n_entries):
+    index = None if _surely_most(ratings) else _common_pairs(ratings, n_jobs)
+    if index is None or index.place[-1] > MOST * n_pairs(n_entries):
         return pair_moments(ratings, features, dtype=dtype, n_jobs=n_jobs)
     table = _aligned_zeros(int(index.place[-1]), n_sums + len(features), np.dtype(dtype))
 
@@ -407,6 +408,19 @@ def expected_bytes(
     if n_common > MOST * n_pairs(n_entries):
         return 4.0 * n_sums * n_pairs(n_entries)
     return float(4.0 * n_sums * n_common + INDEX_BYTES * n_words)
+
+
+def _surely_most(ratings: GroupedEntries) -> bool:
+    """Whether some rows have so many pairs with a common owner that the others need no look."""
+    rows = np.arange(0, ratings.n_entries, max(ratings.n_entries // SAMPLED_ROWS, 1))
+    marks, n_common = np.zeros((1, ratings.n_entries // 64 + 1), np.uint64), 0
+    place = np.zeros(marks.size + 1, np.int64)
+    for e in rows.tolist():
+        marks[:] = 0
+        _mark_common(e, e + 1, ratings, marks)
+        _count_places(marks[0], place)
+        n_common += int(place[-1])
+    return n_common > SURELY * float((rows + 1).sum())
 
 
 def _common_pairs(ratings: GroupedEntries, n_jobs: int) -> PairIndex:

@@ -52,6 +52,7 @@ LOADING_BYTES = 8
 FEATURE_BYTES = 12  # of a shared feature, while they are made
 RATING_BYTES = 160  # of a rating in its tables
 VECTOR_BYTES = 500  # of a rating in the vectors of conjugate gradients
+ALONE_RATING_BYTES, ALONE_ITEM_BYTES = 85, 3000  # beside these, where one side is solved alone
 ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
 SIDE_DAMPING = 5.0  # pseudo-counts that pull the biases to 0 where side columns are weighed
 LEAST_WEIGHT = 0.002  # of side columns, in all, below which their kernel becomes smaller
@@ -170,7 +171,9 @@ def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> t
     if not config.two_sided:
         inverted = float(by_user.max(initial=0.0)) ** 2
         at_once = min(triangle, AT_ONCE) + inverted / 2.0
-        return kept / 1e9, (BLOCK_BYTES * at_once + INVERTED_BYTES * inverted) / 1e9
+        working = BLOCK_BYTES * at_once + INVERTED_BYTES * inverted
+        working += ALONE_RATING_BYTES * ratings.n_ratings + ALONE_ITEM_BYTES * n_items
+        return kept / 1e9, working / 1e9
     kept += expected_bytes(items, users, n_items, n_users, N_SUMS + len(side.user))
     kept += LOADING_BYTES * config.n_folds * config.n_factors * n_users
     kept += FEATURE_BYTES * (config.user_rank * n_users + config.item_rank * n_items)
