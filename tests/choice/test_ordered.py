@@ -173,13 +173,13 @@ def test_an_update_is_the_newest_rating(model) -> None:
     rated = set(FRAME.loc[FRAME["user"] == 7, "item"])
     item = next(i for i in range(N_ITEMS) if i not in rated)
     newest = int(FRAME.loc[FRAME["user"] == 7, "timestamp"].max())
-    dated = model.update(7, item, 4, newest + 500)
+    dated = model.update(7, item, 4, newest + 1)
     np.testing.assert_allclose(
         model.update(7, item, 4).scores_block([7]), dated.scores_block([7]), atol=1e-6
     )
     whole = pd.concat(
         [FRAME[FRAME["user"] == 7],
-         pd.DataFrame({"user": [7], "item": item, "rating": 4, "timestamp": newest + 500})]
+         pd.DataFrame({"user": [7], "item": item, "rating": 4, "timestamp": newest + 1})]
     ).assign(user=70_000)  # fmt: skip
     folded = dated.fold_in(Ratings.from_frame(whole, scale=SCALE))
     np.testing.assert_allclose(dated.scores_block([7]), folded.scores_block([70_000]), atol=1e-6)
