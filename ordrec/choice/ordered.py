@@ -306,6 +306,27 @@ class OrderedChoice(ListsNewItems):
             parts[left_out] = score - self._score_rows(row.without_each(left_out))[:, item]
         return parts
 
+    def reasons(self, user: Any, item: Any) -> pd.DataFrame:
+        """Return which of a user's ratings speak for an item, the weightiest first.
+
+        Returns
+        -------
+        DataFrame
+            As of `ChoiceModel.reasons`. Where the order counts, ``place`` says which entry of the
+            history it is by time: 1 is the newest, entries of the same time share the mean of their
+            places, and NaN is one without a time.
+        """
+        found = super().reasons(user, item)
+        if self.order_ is None:
+            return found
+        row = self._dated_rows(codes_of(self.user_ids_, [user]))
+        place = pd.Series(
+            np.where(row.times > 0, row.places + 1.0, np.nan),
+            self.item_ids_.take(row.history.indices),
+        )
+        found.insert(found.columns.size - 1, "place", place.reindex(found["item"]).to_numpy())
+        return found
+
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         counts = np.diff(self.history_rows(codes).indptr)
         return {"score": scores, "p_pick": self.calibration_.p_pick(scores, counts)}
@@ -375,15 +396,22 @@ class OrderedChoice(ListsNewItems):
     def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
         """Return all ratings of these users, with further ones.
 
-        Without a time, further ratings are newer than all others of their user.
+        Without a time, further ratings are newer than all others of their user, and those of
+        somebody new are newer than all.
         """
         self._check_fitted()
         if timestamp is None:
             users = paired_lists(user, item, rating, None, self.scale_)[0]
             codes = codes_of(self.user_ids_, users)
             newest = self._dated_rows(codes).newest
-            timestamp = (np.nan_to_num(newest) + 1.0).astype(np.int64).tolist()
+            newest = np.where(np.isnan(newest), self.newest_time, newest)
+            timestamp = (newest + 1.0).astype(np.int64).tolist()
         return with_further_ratings(self._ratings_of, user, item, rating, timestamp, self.scale_)
+
+    @property
+    def newest_time(self) -> float:
+        """When the newest of all ratings was given, in seconds since 1970; 0 if nobody knows."""
+        return float(self._times.max(initial=0.0))
 
     def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
         codes = codes_of(self.user_ids_, users)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from naive import naive_order
 from scipy import sparse
+from support.walks import N_ITEMS, walks
 
 from ordrec import load, save
 from ordrec.choice import ordered
@@ -22,26 +23,6 @@ from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.recommend import ChoiceMixture, OrderedChoice, Recommender
 
 SCALE = Scale.regular(1, 5)
-N_ITEMS = 40
-
-
-def walks(seed: int = 0, n_users: int = 150, length: int = 16) -> pd.DataFrame:
-    """Users who go from item to item around a circle, mostly one step at a time."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for user in range(n_users):
-        item, seen, time = int(rng.integers(N_ITEMS)), set(), 1_000_000 * (user + 1)
-        while len(seen) < length:
-            item = (item + int(rng.choice([1, 1, 1, 2]))) % N_ITEMS
-            if rng.random() < 0.1:
-                item = int(rng.integers(N_ITEMS))
-            time += 60 * int(rng.integers(0, 2))  # every other step is at the same time
-            if item not in seen:
-                seen.add(item)
-                rows.append((user, item, int(rng.integers(1, 6)), time))
-    return pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
-
-
 FRAME = walks()
 RATINGS = Ratings.from_frame(FRAME, scale=SCALE)
 
@@ -210,6 +191,34 @@ def test_reasons_are_what_the_score_loses_without_an_entry(model) -> None:
     assert sorted(reasons["item"]) == sorted(FRAME.loc[FRAME["user"] == 7, "item"])
     newest = FRAME.loc[FRAME["user"] == 7].tail(4)["item"].tolist()
     assert reasons["item"].iloc[0] in newest
+    assert model.reasons(12_345, item).empty
+    own = FRAME[FRAME["user"] == 7]
+    newer = (own["timestamp"].to_numpy() > own["timestamp"].to_numpy()[:, None]).sum(axis=1)
+    same = own.groupby("timestamp")["item"].transform("size").to_numpy()
+    expected = dict(zip(own["item"], newer + (same + 1) / 2, strict=True))
+    assert dict(zip(reasons["item"], reasons["place"], strict=True)) == expected
+    undated = own.drop(columns="timestamp").assign(user=10_008)
+    folded = model.fold_in(Ratings.from_frame(undated, scale=SCALE))
+    assert folded.reasons(10_008, item)["place"].isna().all()
+
+
+def test_a_reason_that_was_rated_just_now_is_said_to_be() -> None:
+    model = Recommender(rating=None, future="next").fit(RATINGS)
+    item = int(model.recommend(7, 1)["item"].iloc[0])
+    explained = model.explain(7, item)
+    first = explained.pick.iloc[0]
+    assert first["place"] < 4
+    assert f"  {first['item']:g} ({first['rating']:g}), just rated" in str(explained).splitlines()
+    far = explained.pick[explained.pick["place"] >= 4]
+    assert not any(f"  {item:g} (" in line and "just" in line
+                   for line in str(explained).splitlines() for item in far["item"])  # fmt: skip
+    largest = explained.largest(3)
+    assert largest["place"].iloc[:3].tolist() == explained.pick["place"].iloc[:3].tolist()
+
+
+def test_what_somebody_new_rates_without_a_time_is_the_newest(model) -> None:
+    dated = model.update(70_001, 3, 5).ratings_with(70_001, 9, 4).to_frame()
+    assert dated["timestamp"].tolist() == [model.newest_time + 1, model.newest_time + 2]
 
 
 def test_there_and_back(model, tmp_path) -> None:
