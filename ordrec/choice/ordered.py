@@ -6,9 +6,10 @@ fitted as a conditional logit (`ordrec.choice.conditional_logit`):
 
 * long memory: ``ease / 2 + ease_near / 4 + als_near / 4 + after / 2``
 * short memory: ``ease_near / 2 + als_near / 2 + after``
-* logit: all features; without those of the days, or with them ("with trend")
 * "with sequence": plus ``sequence / 4``, the scores of a log-bilinear model of the next item
 * "with trend": plus ``(week - month) / 2``, the slope of popularity, and ``sequence / 4``
+* logit: all features, with weights that are drawn towards "short memory with trend" as if a
+  hundred users had said so
 
 Candidates are compared on the kind of picks that the model is for: each user's last rating
 (``future="next"``), or, for the latest part of histories, their last half. (A latest fifth that is
@@ -16,13 +17,14 @@ held out in training favours a short memory more than the future does; the last 
 Candidates are tried in a fixed order, and the first is taken that is no worse than the best by more
 than a standard error. For the next pick, of which there is one per user, the weights that maximise
 its likelihood come before the fixed ones, and deeper lists are compared. For the latest part, the
-long memory comes first, then the mixture: halves of histories say less for the order than the ends
-of whole ones do, so that it takes evidence against the order to leave it out.
+long memory comes first, with the sequence and without, then the mixture: halves of histories say
+less for the order than the ends of whole ones do, so that it takes evidence against the order to
+leave it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -34,7 +36,7 @@ from scipy import sparse
 from ordrec.choice.base import SHARED, ChoiceModel, replaced_rows
 from ordrec.choice.calibration import TOP, ListedScores, PickCalibration
 from ordrec.choice.choosing import Chosen
-from ordrec.choice.conditional_logit import fitted_weights
+from ordrec.choice.conditional_logit import LikelyWeights, fitted_weights
 from ordrec.choice.events import MOST_ENTRY, is_event, merged_rows
 from ordrec.choice.inner_splits import (
     FEW_USERS,
@@ -48,7 +50,6 @@ from ordrec.choice.new_items import ListsNewItems, NewItems
 from ordrec.choice.order import DatedRows, tells_order
 from ordrec.choice.ordered_features import (
     FEATURES,
-    HALF_LIVES,
     LAGS,
     LearntOrder,
     OrderedFeatures,
@@ -76,25 +77,20 @@ SUMS = {
     "long memory with trend": LONG | SEQUENCE | SLOPE,
     "short memory with trend": SHORT | SEQUENCE | SLOPE,
 }
-BY_DAYS = ("ease_month", *HALF_LIVES)  # features that look at times, not at places alone
-LOGITS = {
-    "logit": tuple(name for name in FEATURES if name not in BY_DAYS),
-    "logit with trend": FEATURES,
-}
+LOGIT, LIKELY = "logit", "short memory with trend"
+CONFIDENCE = 100.0  # in the weights of the latter, in users
 NEXT_ORDER = (
-    "mixture", "logit", "short memory", "long memory", "short memory with sequence",
-    "long memory with sequence", "logit with trend", "short memory with trend",
-    "long memory with trend",
+    "mixture", LOGIT, "short memory", "long memory", "short memory with sequence",
+    "long memory with sequence", "short memory with trend", "long memory with trend",
 )  # fmt: skip
 LATEST_ORDER = (
-    "long memory", "mixture", "short memory", "long memory with sequence",
-    "short memory with sequence", "long memory with trend", "short memory with trend",
-    "logit", "logit with trend",
+    "long memory with sequence", "long memory", "mixture", "short memory",
+    "short memory with sequence", "long memory with trend", "short memory with trend", LOGIT,
 )  # fmt: skip
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
 CHOOSING_USERS = 2000
-CHOOSING_CELLS = 100_000_000  # features held at the same time: 400 MB
+CHOOSING_CELLS = 100_000_000  # features held at the same time: 400 MB, or two square tables
 
 
 @dataclass(eq=False)
@@ -206,8 +202,8 @@ class OrderedChoice(ListsNewItems):
             self.chosen_ = Chosen.among(trial.qualities())
             name = self.chosen_.name
             self.weights_ = SUMS.get(name, {})
-            if name in LOGITS:
-                self.weights_ = trial.logit(LOGITS[name], start=trial.logits[name])
+            if name == LOGIT:
+                self.weights_ = trial.logit(start=trial.halves[1])
         if trial is not None and self.weights_:
             report(0.7, 1.0, "order", span=0.0)
             items = self.mixture_.ease_.block_items
@@ -227,7 +223,7 @@ class OrderedChoice(ListsNewItems):
             self.mixture_.calibrate(rows.history, rows.times, rng)
             return self.mixture_.calibration_
         if self.future == "next":
-            lists = trial.lists(self.weights_)
+            lists = trial.lists(self.weights_, crossed=self.chosen_.name == LOGIT)
             final = self.listed_scores(trial.split.rows, TOP)
             return PickCalibration.of_latest(lists).matched(lists, *final)
         share = self.horizon / (1.0 + self.horizon)
@@ -244,11 +240,11 @@ class OrderedChoice(ListsNewItems):
         near: OrderedFeatures | None = None,
     ) -> _Trial | None:
         """Both models and some features, fitted to histories without a part of their ends."""
-        history = dated.history
-        cells = history.shape[1] * len(names)
+        history, n_items = dated.history, self.mixture_.ease_.block_items.size
+        cells = max(CHOOSING_CELLS, 2 * n_items**2)
         (split,) = inner_splits(
             history, 1, share, rng, times=dated.times,
-            max_users=min(CHOOSING_USERS, max(CHOOSING_CELLS // cells, FEW_USERS)),
+            max_users=min(CHOOSING_USERS, max(cells // max(n_items * len(names), 1), FEW_USERS)),
             one=self.future == "next", events=is_event(history, self.event_entries),
         )  # fmt: skip
         if split.rows.size < FEW_USERS:
@@ -309,6 +305,27 @@ class OrderedChoice(ListsNewItems):
             left_out = np.arange(first, min(first + width, parts.size))
             parts[left_out] = score - self._score_rows(row.without_each(left_out))[:, item]
         return parts
+
+    def reasons(self, user: Any, item: Any) -> pd.DataFrame:
+        """Return which of a user's ratings speak for an item, the weightiest first.
+
+        Returns
+        -------
+        DataFrame
+            As of `ChoiceModel.reasons`. Where the order counts, ``place`` says which entry of the
+            history it is by time: 1 is the newest, entries of the same time share the mean of their
+            places, and NaN is one without a time.
+        """
+        found = super().reasons(user, item)
+        if self.order_ is None:
+            return found
+        row = self._dated_rows(codes_of(self.user_ids_, [user]))
+        place = pd.Series(
+            np.where(row.times > 0, row.places + 1.0, np.nan),
+            self.item_ids_.take(row.history.indices),
+        )
+        found.insert(found.columns.size - 1, "place", place.reindex(found["item"]).to_numpy())
+        return found
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         counts = np.diff(self.history_rows(codes).indptr)
@@ -379,15 +396,22 @@ class OrderedChoice(ListsNewItems):
     def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
         """Return all ratings of these users, with further ones.
 
-        Without a time, further ratings are newer than all others of their user.
+        Without a time, further ratings are newer than all others of their user, and those of
+        somebody new are newer than all.
         """
         self._check_fitted()
         if timestamp is None:
             users = paired_lists(user, item, rating, None, self.scale_)[0]
             codes = codes_of(self.user_ids_, users)
             newest = self._dated_rows(codes).newest
-            timestamp = (np.nan_to_num(newest) + 1.0).astype(np.int64).tolist()
+            newest = np.where(np.isnan(newest), self.newest_time, newest)
+            timestamp = (newest + 1.0).astype(np.int64).tolist()
         return with_further_ratings(self._ratings_of, user, item, rating, timestamp, self.scale_)
+
+    @property
+    def newest_time(self) -> float:
+        """When the newest of all ratings was given, in seconds since 1970; 0 if nobody knows."""
+        return float(self._times.max(initial=0.0))
 
     def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
         codes = codes_of(self.user_ids_, users)
@@ -410,6 +434,8 @@ class OrderedChoice(ListsNewItems):
 
 class _Trial:
     """All candidates, fitted to the given part of a split, and the lists they make for it.
+
+    Only items that have weights in EASE are listed, unless they are too few for a list.
 
     Parameters
     ----------
@@ -439,28 +465,29 @@ class _Trial:
     ):
         assert split.given_times is not None
         self.mixture, self.split, self.names = mixture, split, names
-        self.counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        ease, als = mixture.part_models(split.given, self.counts)
+        counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
+        ease, als = mixture.part_models(split.given, counts)
         given = DatedRows.of(split.given, split.given_times)
-        items = ease.block_items
-        order = LearntOrder.of(given, items, self.counts, rng, names, near)
-        self.features = OrderedFeatures(ease, als, order, self.counts)
+        order = LearntOrder.of(given, ease.block_items, counts, rng, names, near)
+        self.features = OrderedFeatures(ease, als, order, counts)
         self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
-        self.held = split.held[split.rows]
+        items = ease.block_items
+        self.items = items if items.size >= NEXT_DEPTH else np.arange(counts.size)
+        held, own = split.held[split.rows], self.rows.history
         self.graded, self.depth = graded, 10 if graded else NEXT_DEPTH
-        self.measure = ListQuality(self.held, n_ranks, self.depth)
-        self.allowed = np.tile(self.counts > 0, (split.rows.size, 1))
-        own = self.rows.history
-        self.allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
+        self.measure = ListQuality(held, n_ranks, self.depth)
+        self.held = sparse.csr_array(held[:, self.items])
+        allowed = np.tile(counts > 0, (split.rows.size, 1))
+        allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
+        self.allowed = allowed[:, self.items]
         gains = rank_gains(n_ranks)[ranks_of_interest(self.held.data, n_ranks) - 1]
         self.targets = self._targets(gains if graded else np.ones(self.held.nnz))
-        self.logits: dict[str, dict[str, float]] = {}  # fitted to half of the users
 
     def _targets(self, gains: np.ndarray) -> sparse.csr_array:
         """The shares of what was set aside, without items that cannot be listed."""
         held = self.held
         row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-        gains = np.where(self.counts[held.indices] > 0, gains, 0.0)
+        gains = np.where(self.features.counts[self.items[held.indices]] > 0, gains, 0.0)
         total = np.bincount(row, gains, minlength=held.shape[0])
         shares = gains / np.where(total > 0, total, 1.0)[row]
         return sparse.csr_array((shares, held.indices, held.indptr), held.shape)
@@ -468,49 +495,45 @@ class _Trial:
     @cached_property
     def block(self) -> np.ndarray:
         """The features of all users of the split."""
-        return self.features.block(self.names, self.rows)
+        return self.features.block(self.names, self.rows, self.items)
 
     def qualities(self) -> dict[str, np.ndarray]:
         """Return the quality of every candidate's lists, one number per user."""
-        found = {"mixture": self._quality(self._mixed())}
+        found = {"mixture": self._quality(self._mixed()), LOGIT: self._quality(self._crossed())}
         for name, weights in SUMS.items():
             found[name] = self._quality(self._summed(weights))
-        halves = np.arange(self.held.shape[0]) % 2 == 0
-        for name, features in LOGITS.items():
-            scores = np.empty(self.allowed.shape, dtype=np.float32)
-            fitted: dict[str, float] = {}
-            for half in (halves, ~halves):  # each by weights that are fitted to the other
-                fitted = self.logit(features, ~half, fitted)
-                scores[half] = self._summed(fitted)[half]
-            self.logits[name] = fitted
-            found[name] = self._quality(scores)
         return {name: found[name] for name in (LATEST_ORDER if self.graded else NEXT_ORDER)}
 
     def logit(
-        self, names: Sequence[str], users: np.ndarray | None = None,
-        start: Mapping[str, float] | None = None,
-    ) -> dict[str, float]:  # fmt: skip
-        """Return the weights of some features by the conditional logit, fitted to some users.
+        self, users: np.ndarray | None = None, start: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """Return the weights of the features by the conditional logit, fitted to some users.
 
         Weights that are fitted to others are a near start.
         """
-        which = np.flatnonzero(np.ones(len(self.allowed), np.bool_) if users is None else users)
-        columns = np.array([self.names.index(name) for name in names])
+        which = slice(None) if users is None else np.flatnonzero(users)
+        likely = np.array([SUMS[LIKELY].get(name, 0.0) for name in self.names])
         weights = fitted_weights(
-            self.block[np.ix_(which, columns)], self.allowed[which], self.targets[which],
-            np.array([start[name] for name in names]) if start else None,
+            self.block[which], self.allowed[which], self.targets[which],
+            LikelyWeights(likely, CONFIDENCE),
+            np.array([start[name] for name in self.names]) if start else None,
         )  # fmt: skip
-        return dict(zip(names, weights.tolist(), strict=True))
+        return dict(zip(self.names, weights.tolist(), strict=True))
 
-    def lists(self, weights: dict[str, float]) -> ListedScores:
-        """Return the lists by a weighted sum, or, without weights, by the mixture."""
-        scores = self._summed(weights) if weights else self._mixed()
+    def lists(self, weights: dict[str, float], *, crossed: bool = False) -> ListedScores:
+        """Return the lists by a weighted sum.
+
+        With ``crossed``, they are those of the logit whose weights are fitted to the other half of
+        the users: lists by which weights were fitted have more hits than others.
+        """
+        scores = self._crossed() if crossed else self._summed(weights)
         scores[~self.allowed] = -np.inf
         return ListedScores.of(scores, np.diff(self.rows.history.indptr), self.held)
 
     def _quality(self, scores: np.ndarray) -> np.ndarray:
         scores[~self.allowed] = -np.inf
-        return self.measure(best_columns(scores, self.depth))
+        best = best_columns(scores, self.depth)
+        return self.measure(np.where(best >= 0, self.items[best], -1))
 
     def _summed(self, weights: dict[str, float]) -> np.ndarray:
         w = np.zeros(len(self.names), dtype=np.float32)
@@ -518,8 +541,24 @@ class _Trial:
             w[self.names.index(name)] = weight
         return np.einsum("k,ukj->uj", w, self.block)
 
+    def _crossed(self) -> np.ndarray:
+        """Scores of each half of the users by the logit of the other half."""
+        first = np.arange(self.held.shape[0]) % 2 == 0
+        scores = np.empty(self.allowed.shape, dtype=np.float32)
+        for half, weights in zip((first, ~first), self.halves, strict=True):
+            scores[half] = self._summed(weights)[half]
+        return scores
+
+    @cached_property
+    def halves(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The weights for each half of the users, fitted to the other."""
+        first = np.arange(self.held.shape[0]) % 2 == 0
+        for_first = self.logit(~first)
+        return for_first, self.logit(first, for_first)
+
     def _mixed(self) -> np.ndarray:
         history = self.rows.history
         E = self.features.ease.score_histories(history)
         A = self.features.als.score_histories(history)
-        return self.mixture.mixed(E, A, self.counts, history)
+        mixed = self.mixture.mixed(E, A, self.features.counts, history)
+        return np.ascontiguousarray(mixed[:, self.items])

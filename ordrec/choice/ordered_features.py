@@ -53,6 +53,7 @@ EASE_FLOOR, EASE_PLACES, EASE_DAYS = 0.05, 5.0, 30.0
 ALS_FLOOR, ALS_PLACES = 0.1, 10.0
 AFTER_PLACES, NEGLIGIBLE = 5.0, 0.003
 FLOOR = 0.01
+SMALLEST = 1e-30  # a mean that single precision still divides by; scores below it say nothing
 AGAIN = 0.5  # of the steps from a random start, where vectors of a part are there
 
 
@@ -63,7 +64,7 @@ def log_shares(scores: np.ndarray, n_rated: int) -> np.ndarray:
     """
     np.maximum(scores, 0.0, out=scores)
     means = scores.sum(axis=1, keepdims=True, dtype=np.float64) / max(n_rated, 1)
-    scores /= np.where(means > 0, means, 1.0).astype(scores.dtype)
+    scores /= np.where(means > SMALLEST, means, 1.0).astype(scores.dtype)
     scores += scores.dtype.type(FLOOR)
     return np.log(scores, out=scores)
 
@@ -166,12 +167,12 @@ class OrderedFeatures:
         """Return one feature of all items, one row per history."""
         return self._computed()[name](rows)
 
-    def block(self, names: Sequence[str], rows: DatedRows) -> np.ndarray:
-        """Return features as an array of shape (n_users, n_features, n_items)."""
-        shape = rows.history.shape[0], len(names), self.counts.size
+    def block(self, names: Sequence[str], rows: DatedRows, items: np.ndarray) -> np.ndarray:
+        """Return features of some items, an array of shape (n_users, n_features, n_items)."""
+        shape = rows.history.shape[0], len(names), items.size
         block = np.empty(shape, dtype=np.float32)
         for k, name in enumerate(names):
-            block[:, k] = self.of(name, rows)
+            block[:, k] = self.of(name, rows)[:, items]
         return block
 
     def weighted_sum(self, weights: dict[str, float], rows: DatedRows) -> np.ndarray:

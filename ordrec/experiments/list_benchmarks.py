@@ -34,6 +34,7 @@ __all__ = [
     "ListTask",
     "dated_users",
     "list_models",
+    "long_histories",
     "paired_findings",
     "read_sequences",
     "run_task",
@@ -43,6 +44,7 @@ __all__ = [
 FUTURE_METRICS = ("graded_ndcg@10", "pick_calibration@10")
 LAST_METRICS = ("pick_ndcg@10", "hit_rate@10", "pick_calibration@10")
 SEEDS = (21, 22, 23)
+LONG_HISTORY = 5  # ratings of a user
 PLAIN_EASE, ORDERED = "EASE, left out", "OrderedChoice"
 
 
@@ -98,10 +100,11 @@ def run_task(
         problem = RatingsProblem(task.ratings, splitter, ranking_users="all", like=lowest)
         experiment = Experiment(models, [problem], metrics=task.metrics, seeds=(seed,), store=store)
         results.append(experiment.run(n_jobs=jobs))
-    lines = []
+    lines, short = [], bool((task.ratings.user_counts < LONG_HISTORY).any())
     for metric in task.metrics:
         if not metric.startswith("pick_calibration"):
             lines += paired_findings(results, metric, task.ratings.name)
+            lines += long_histories(results, metric, task.ratings) if short else []
     return _seeds_joined(results), lines
 
 
@@ -136,6 +139,22 @@ def paired_findings(
             line += f", {model} minus it {mean:+.4f} [{low:+.4f}, {high:+.4f}]"
         lines.append(line)
     return lines
+
+
+def long_histories(results: Iterable[EvaluationResult], metric: str, ratings: Ratings) -> list[str]:
+    """Return the means over the users with at least five ratings, whom others test on alone."""
+    values: dict[str, list[pd.Series]] = {}
+    for result in results:
+        for model, _, found in result.measured:
+            for (users, measured, average), sums in found.sums.items():
+                if (users, measured, average) == ("all", metric, "macro"):
+                    long = ratings.user_counts[sums.users] >= LONG_HISTORY
+                    values.setdefault(model, []).append(pd.Series((sums.sums / sums.counts)[long]))
+    return [
+        f"{ratings.name}: {metric} {model} {pd.concat(parts).mean():.4f} over the users with "
+        f"{LONG_HISTORY} or more ratings, {parts[0].size} of them"
+        for model, parts in values.items()
+    ]
 
 
 # ---- data -------------------------------------------------------------------------------------

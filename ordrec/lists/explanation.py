@@ -41,6 +41,7 @@ SOURCES = {
 }
 ROUNDING = 1e-9  # below which a term is 0
 SEEN, MOST_REASONS, LINE = 0.005, 5, 80  # of an explanation in words
+JUST = 4.0  # places before which a rating was given just now: the newest has place 1
 Expected = Callable[[Any, Any], np.ndarray]
 Influence = Callable[[Any, Any, Any], np.ndarray]
 
@@ -68,8 +69,8 @@ class Explanation:
         for an item that only its rating model knows.
     pick : DataFrame or None
         Which of the user's ratings speak for picking the item: ``item``, ``title`` if known,
-        ``rating`` (``count`` without ratings) and ``contribution``, the weightiest first; only
-        from a `Recommender`.
+        ``rating`` (``count`` without ratings), ``place`` where the order counts (1 is the newest)
+        and ``contribution``, the weightiest first; only from a `Recommender`.
     """
 
     expected: float | None
@@ -97,10 +98,11 @@ class Explanation:
         picked = "count" in self.pick
         source = "own pick" if picked else "own rating"
         pick = self.pick.rename(columns={"item": "id"}).assign(source=source)
-        columns = ["why", "source", "id", "count" if picked else "rating", "contribution"]
+        place = ["place"] if "place" in pick else []
+        columns = ["why", "source", "id", "count" if picked else "rating", *place, "contribution"]
         parts = [largest_contributions(pick, n).assign(why="pick")[columns]]
         if self.expected is not None:
-            parts.append(like.assign(why="like")[columns])
+            parts.append(like.assign(why="like").reindex(columns=columns))
         return pd.concat(parts, ignore_index=True)
 
     def __str__(self) -> str:
@@ -163,6 +165,8 @@ class Explanation:
                 said = " (seen)"
             if row.get("count", 1.0) > 1.0:
                 said = f" ({row['count']:g} times)"
+            if row.get("place", math.inf) < JUST:
+                said += ", just picked" if "count" in row else ", just rated"
             lines.append(f"  {row.get('title') or row['item']}{said}")
         return lines
 

@@ -138,8 +138,9 @@ def _add_questions(app: FastAPI, served: ServedModel) -> None:
         """Return a list, with distributions and reasons, for somebody who gave these ratings."""
         ratings = [(each.item, each.rating) for each in asked.ratings]
         rows = served.fold_in(
-            ratings, asked.n, asked.reasons, asked.items, exclude=asked.exclude, only=asked.only
-        )
+            ratings, asked.n, asked.reasons, asked.items,
+            exclude=asked.exclude, only=asked.only, ordered=asked.ordered,
+        )  # fmt: skip
         return messages.FoldedIn.model_validate(rows)
 
 

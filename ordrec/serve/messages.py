@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 __all__ = [
     "About",
@@ -103,6 +103,10 @@ class FoldInRequest(Message):
     """The ratings of somebody new; with ``items``, these are predicted in place of a list."""
 
     ratings: Annotated[list[Rating], Field(max_length=MOST_RATINGS)]
+    ordered: Annotated[
+        StrictBool,
+        Field(description="Whether they stand in the order in which they were given, newest last."),
+    ] = False
     n: Count = 10
     reasons: Reasons = 0
     items: Annotated[list[Id], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
@@ -166,6 +170,10 @@ class Reason(Message):
     item: Text | None
     title: str | None
     rating: float | None
+    place: Annotated[
+        float | None,
+        Field(description="Place of an own rating by time, 1 the newest; null if it is unknown."),
+    ]
     contribution: float | None
 
 

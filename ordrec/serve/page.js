@@ -6,6 +6,7 @@ const WAIT = 120; // milliseconds after the last change before the server is ask
 const SHOWN = 6; // titles found
 const PAGE = 10, MOST = 50; // length of the list
 const REASONS = 4;
+const JUST = 4; // ratings before this place were given just now: the newest has place 1
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const $ = (id) => document.getElementById(id);
 const SOURCES = {
@@ -137,8 +138,8 @@ function titleRow(item, title) {
 
 function rate(item, title, step, control) {
   user = $("user").value = ""; // whoever rates wants their own list
+  rated.delete(item); // what is rated again becomes the newest
   if (step) rated.set(item, { item, title, step });
-  else rated.delete(item);
   const row = [...$("found").children, ...$("rated").children]
     .find((each) => each.dataset.item === String(item)) ?? titleRow(item, title);
   if (step && row.parentNode !== $("rated")) $("rated").prepend(row);
@@ -170,10 +171,11 @@ const search = later(async () => {
 const list = later(async () => {
   const own = ++asked;
   const ratings = [...rated.values()].map(({ item, step }) => ({ item, rating: steps[step - 1] }));
+  const mine = { ratings, ordered: true };
   $("listed").setAttribute("aria-busy", "true");
   try {
     const answer = user ? await ask("api/recommend", { user, n: length })
-      : await ask("api/fold-in", { ratings, n: length });
+      : await ask("api/fold-in", { ...mine, n: length });
     if (own !== asked) return; // a later question is on its way
     const { items, ordered_by: order } = answer;
     say(user && !answer.known_user
@@ -182,7 +184,7 @@ const list = later(async () => {
     if (!about.can.explain || !items.length) return;
     const ids = items.map(({ item }) => item);
     const explained = user ? await ask("api/recommend", { user, n: length, reasons: REASONS })
-      : await ask("api/fold-in", { ratings, items: ids, reasons: REASONS });
+      : await ask("api/fold-in", { ...mine, items: ids, reasons: REASONS });
     if (own !== asked) return;
     items.forEach((row, place) => {
       row.reasons = explained.items[place].reasons;
@@ -252,9 +254,11 @@ function shortReason(reasons) {
   const [pick, like] = ["pick", "like"].map((kind) => own.filter(({ why }) => why === kind));
   const telling = pick.length ? pick : like;
   const liked = telling.filter(({ rating }) => rating >= about.like);
-  const named = (liked.length ? liked : telling).slice(0, 2).map(({ title }) => title);
+  const named = (liked.length ? liked : telling).slice(0, 2);
   if (!named.length) return "why";
-  return `because you ${liked.length ? "liked" : "rated"} ${named.join(" and ")}`;
+  const just = named.every(({ place }) => place && place < JUST);
+  const verb = just ? "just rated" : liked.length ? "liked" : "rated";
+  return `because you ${verb} ${named.map(({ title }) => title).join(" and ")}`;
 }
 
 function longReasons(row) {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordrec.choice.ordered import OrderedChoice
 from ordrec.data import Ratings
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, OrdrecError
@@ -154,8 +155,12 @@ class ServedModel:
         *,
         exclude: list[int | str] | None = None,
         only: list[int | str] | None = None,
+        ordered: bool = False,
     ) -> dict[str, Any]:
-        """Return the list of somebody who has given these ratings, or what they think of items."""
+        """Return the list of somebody who has given these ratings, or what they think of items.
+
+        With ``ordered``, the ratings are in the order in which they were given, the newest last.
+        """
         filters = self._filters(exclude, only)
         if items is not None and filters:
             raise ArgumentError("items are answered as asked: send them without exclude and only")
@@ -163,7 +168,7 @@ class ServedModel:
         rated = [(self.items.id_of(item), value) for item, value in ratings]
         asked = None if items is None else [{"item": self.items.id_of(item)} for item in items]
         with self._lock:
-            model = self._with_visitor(visitor, rated)
+            model = self._with_visitor(visitor, rated, ordered)
             order = "as asked"
             if asked is None:
                 asked, order = self._listed(model, visitor, n, filters)
@@ -182,8 +187,14 @@ class ServedModel:
             if written is not None
         }
 
-    def _with_visitor(self, visitor: Any, rated: list[tuple[Any, float]]) -> Any:
-        """A model that knows one user more; the served one stays as it is."""
+    def _with_visitor(
+        self, visitor: Any, rated: list[tuple[Any, float]], ordered: bool = False
+    ) -> Any:
+        """A model that knows one user more; the served one stays as it is.
+
+        Ratings whose order is known are the newest of all, one a second, for a model whose lists
+        look at times.
+        """
         if not hasattr(self._model, "fold_in"):
             raise ArgumentError(f"a {type(self._model).__name__} cannot take in new users")
         if not rated:
@@ -199,6 +210,10 @@ class ServedModel:
                 f"{scale.high:g}"
             )
         frame = pd.DataFrame({"user": visitor, "item": items, "rating": values})
+        choice = getattr(self._model, "choice_", self._model)
+        if ordered and isinstance(choice, OrderedChoice):
+            newest = int(choice.newest_time)
+            frame["timestamp"] = np.arange(newest + 1, newest + 1 + len(items))
         return self._model.fold_in(Ratings.from_frame(frame, scale=scale))
 
     def _listed(
@@ -272,7 +287,7 @@ class ServedModel:
                 {"why": row.get("why", "like"), "source": str(row["source"])}
                 | {"item": plain_id(row["id"]) if own else None}
                 | {"title": self.items.titles.get(row["id"], "") if own else None}
-                | _numbers({name: row.get(name) for name in ("rating", "contribution")})
+                | _numbers({name: row.get(name) for name in ("rating", "place", "contribution")})
             )
         return reasons
 

@@ -1,7 +1,7 @@
 """Top-N lists over the whole catalogue, compared with public recommenders: same splits, same run.
 
     python pipelines/lists/bench_topn.py --data FOLDER [--sets ml-100k eachmovie] [--seeds 11 12 13]
-        [--cold] [--speed] [--quick] [--without implicit ones predictor] [--jobs 1]
+        [--cold] [--speed] [--quick] [--without implicit ones predictor factors] [--jobs 1]
 
 Each model is fitted to the training part and lists ten items per test user, out of all items that
 the user has not rated in training. Rows: popularity, item neighbours and ALS of the package
@@ -30,7 +30,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +39,7 @@ from topn_peers import InnerPart, LeftOutEASE, chosen_als, chosen_neighbours
 
 from ordrec.choice.ease import EASE
 from ordrec.choice.mixture import ChoiceMixture
+from ordrec.choice.ordered import OrderedChoice
 from ordrec.choice.popularity import Popularity
 from ordrec.data import Ratings
 from ordrec.datasets import load_dataset, synthetic_ratings
@@ -56,7 +57,7 @@ SETS = {
 }
 TUNED, MIXTURE = "EASE, lambda left-out", "ordrec choice mixture"
 BY_PREDICTOR, BY_FACTORS = "ordrec, fast predictor", "ordrec, factors"
-SLOW = ("implicit", "ones", "predictor")
+SLOW = ("implicit", "ones", "predictor", "factors")
 CUTS, CUT_USERS = (0, 1, 2, 5), 300
 
 
@@ -81,7 +82,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message=".*BLAS.*")  # implicit's advice about threads
     first_run(warm_up, chosen.jobs)
     if chosen.speed:
-        speed(loaded("ml-1m", chosen))
+        speed(loaded("ml-1m", chosen), chosen.without)
     for name in [] if chosen.speed else chosen.sets:
         (cold if chosen.cold else compare)(name, chosen)
     print(f"largest memory: {peak_memory():.2f} GB")
@@ -134,7 +135,8 @@ def fitted_models(
     choice = fit(ChoiceMixture(future=future, n_jobs=n_jobs, random_state=0))
     yield MIXTURE, choice._replace(note=f"{choice.model.ease_.regularization_:g}")
     for name, rating in rating_models(n_jobs).items():
-        if not (name == BY_PREDICTOR and "predictor" in chosen.without):
+        left_out = {BY_PREDICTOR: "predictor", BY_FACTORS: "factors"}[name]
+        if left_out not in chosen.without:
             own = fit(rating)
             model = Recommender.of_fitted(choice.model, own.model, choice.model.calibration_)
             yield name, Fitted(model, choice.seconds + own.seconds)
@@ -232,38 +234,52 @@ def first_of_each(given: Ratings, users: np.ndarray, cut: int | None, seed: int)
 # ---- seconds ----------------------------------------------------------------------------------
 
 
-def speed(ratings: Ratings) -> None:
+def speed(ratings: Ratings, without: Sequence[str]) -> None:
     """Print seconds of a fit, of lists for everybody and of one new user; one thread."""
     print(f"\nspeed: {ratings}")
-    before = time.perf_counter(), time.process_time()
-    choice = ChoiceMixture(n_jobs=1).fit(ratings)
-    print(
-        f"fit of the choice model: {time.perf_counter() - before[0]:.1f} s, "
-        f"{time.process_time() - before[1]:.1f} s of processor; peak {peak_memory():.2f} GB"
-    )
-    rating = OrdinalFactors(n_jobs=1).fit(ratings)
-    model = Recommender.of_fitted(choice, rating, choice.calibration_)
+    mixture = timed_fit("ChoiceMixture", ChoiceMixture(n_jobs=1), ratings)
+    ordered = timed_fit("OrderedChoice", OrderedChoice(n_jobs=1), ratings)
+    listers: dict[str, Any] = {"ChoiceMixture": mixture, "OrderedChoice": ordered}
+    if "factors" not in without:
+        rating = OrdinalFactors(n_jobs=1).fit(ratings)
+        by = Recommender.of_fitted(ordered, rating, ordered.calibration_)
+        listers["Recommender, OrderedChoice"] = by
     users = np.arange(ratings.n_users)
-    for name, lister in (("choice model", choice), ("recommender", model)):
+    for name, lister in listers.items():
         before = time.perf_counter(), time.process_time()
         ten_best(lister, users)
         print(
             f"lists for {users.size} users, {name}: {time.perf_counter() - before[0]:.1f} s, "
             f"{time.process_time() - before[1]:.1f} s of processor"
         )
+        spent = np.array(list(new_user_seconds(lister, ratings)))
+        wall, cpu = 1e3 * np.median(spent, axis=0)
+        print(f"fold-in of a user and a list: median {wall:.1f} ms, {cpu:.1f} ms of processor")
     print(f"peak {peak_memory():.2f} GB")
-    spent = np.array(list(new_user_seconds(model, ratings)))
-    wall, cpu = 1e3 * np.median(spent, axis=0)
-    print(f"fold-in of a user and a list: median {wall:.1f} ms, {cpu:.1f} ms of processor")
 
 
-def new_user_seconds(model: Recommender, ratings: Ratings) -> Iterator[tuple[float, float]]:
+def timed_fit(name: str, model: Any, ratings: Ratings) -> Any:
+    """Return the fitted model after printing what it took."""
+    before = time.perf_counter(), time.process_time()
+    model.fit(ratings)
+    print(
+        f"fit of {name}: {time.perf_counter() - before[0]:.1f} s, "
+        f"{time.process_time() - before[1]:.1f} s of processor; {model.chosen_}; "
+        f"peak {peak_memory():.2f} GB",
+        flush=True,
+    )
+    return model
+
+
+def new_user_seconds(model: Any, ratings: Ratings) -> Iterator[tuple[float, float]]:
     """Yield wall and processor seconds of a fold-in and a list, for copies of fifty users."""
     for user in range(0, ratings.n_users, max(1, ratings.n_users // 50)):
         of_user = np.zeros(ratings.n_ratings, dtype=np.bool_)
         of_user[ratings.rows_of_user(user)] = True
-        frame = ratings.select(of_user).to_frame()[["user", "item", "rating"]]
-        one = Ratings.from_frame(frame.assign(user=f"new {user}"), scale=ratings.scale)
+        frame = ratings.select(of_user).to_frame()
+        columns = [c for c in ("user", "item", "rating", "timestamp") if c in frame]
+        own = frame[columns].assign(user=f"new {user}")
+        one = Ratings.from_frame(own, scale=ratings.scale)
         wall, cpu = time.perf_counter(), time.process_time()
         model.fold_in(one).recommend(f"new {user}", n=N)
         yield time.perf_counter() - wall, time.process_time() - cpu

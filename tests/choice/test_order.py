@@ -7,7 +7,7 @@ import pytest
 from naive import naive_order
 from scipy import sparse
 
-from ordrec.choice.conditional_logit import fitted_weights, log_likelihood
+from ordrec.choice.conditional_logit import LikelyWeights, fitted_weights, log_likelihood
 from ordrec.choice.order import DatedRows, places_of, tells_order
 from ordrec.choice.successions import DirectedCosines, counted_pairs, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
@@ -163,9 +163,17 @@ def logit_problem(seed: int) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
     return features, allowed, sparse.csr_array((np.ones(40), picked, np.arange(41)), shape=(40, 12))
 
 
+LIKELY = LikelyWeights(np.array([0.5, 0.4, -0.3]), 7.0)
+
+
 def test_the_gradient_and_the_hessian_are_those_of_the_likelihood() -> None:
-    problem, w, h = logit_problem(0), np.array([0.3, -0.2, 0.7]), 1e-5
-    _, gradient, hessian = log_likelihood(w, *problem)
+    problem, w, h = (*logit_problem(0), LIKELY), np.array([0.3, -0.2, 0.7]), 1e-5
+    value, gradient, hessian = log_likelihood(w, *problem)
+    features, allowed, targets, _ = problem
+    scores = np.where(allowed, np.einsum("k,ukj->uj", w, features), -np.inf)
+    logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    expected = logs[np.arange(40), targets.indices].sum() - 3.5 * ((w - LIKELY.mean) ** 2).sum()
+    assert value == pytest.approx(expected)
     for k, step in enumerate(np.eye(3) * h):
         above, below = log_likelihood(w + step, *problem), log_likelihood(w - step, *problem)
         assert gradient[k] == pytest.approx((above[0] - below[0]) / (2 * h), rel=1e-6)
@@ -173,14 +181,28 @@ def test_the_gradient_and_the_hessian_are_those_of_the_likelihood() -> None:
 
 
 def test_the_weights_are_where_the_gradient_vanishes() -> None:
-    problem = logit_problem(1)
+    problem = (*logit_problem(1), LikelyWeights(np.zeros(3), 1.0))
     w = fitted_weights(*problem)
     assert np.abs(log_likelihood(w, *problem)[1]).max() < 1e-3
     assert w[0] > 0.3
+    np.testing.assert_allclose(fitted_weights(*problem, np.array([2.0, 2, 2])), w, atol=1e-3)
+
+
+def test_the_weights_lie_between_the_likely_ones_and_those_of_the_picks() -> None:
+    problem = logit_problem(1)
+    found = [
+        fitted_weights(*problem, LikelyWeights(LIKELY.mean, precision))
+        for precision in (1e-6, 10.0, 1e6)
+    ]
+    gradient = log_likelihood(found[0], *problem, LikelyWeights(np.zeros(3), 0.0))[1]
+    assert np.abs(gradient).max() < 1e-3
+    np.testing.assert_allclose(found[2], LIKELY.mean, atol=1e-4)
+    away = [np.linalg.norm(w - LIKELY.mean) for w in found]
+    assert away[0] > away[1] > away[2]
 
 
 def test_items_that_cannot_be_picked_do_not_count() -> None:
     features, allowed, targets = logit_problem(2)
-    w = fitted_weights(features, allowed, targets)
+    w = fitted_weights(features, allowed, targets, LIKELY)
     features = np.where(allowed[:, None, :], features, 1e3)
-    np.testing.assert_allclose(fitted_weights(features, allowed, targets), w)
+    np.testing.assert_allclose(fitted_weights(features, allowed, targets, LIKELY), w)

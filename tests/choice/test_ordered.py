@@ -7,41 +7,25 @@ import pandas as pd
 import pytest
 from naive import naive_order
 from scipy import sparse
+from support.walks import N_ITEMS, walks
 
 from ordrec import load, save
 from ordrec.choice import ordered
+from ordrec.choice.base import histories
 from ordrec.choice.choosing import Chosen
+from ordrec.choice.inner_splits import entry_times
 from ordrec.choice.order import DatedRows
-from ordrec.choice.ordered_features import FEATURES, OrderedFeatures
+from ordrec.choice.ordered_features import FEATURES, OrderedFeatures, log_shares
 from ordrec.choice.successions import DirectedCosines
 from ordrec.choice.trend import RatingTimes
 from ordrec.cli.chosen_models import say_chosen
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.splits.ratings import split_from_name
+from ordrec.lists.best import best_columns
 from ordrec.recommend import ChoiceMixture, OrderedChoice, Recommender
 
 SCALE = Scale.regular(1, 5)
-N_ITEMS = 40
-
-
-def walks(seed: int = 0, n_users: int = 150, length: int = 16) -> pd.DataFrame:
-    """Users who go from item to item around a circle, mostly one step at a time."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for user in range(n_users):
-        item, seen, time = int(rng.integers(N_ITEMS)), set(), 1_000_000 * (user + 1)
-        while len(seen) < length:
-            item = (item + int(rng.choice([1, 1, 1, 2]))) % N_ITEMS
-            if rng.random() < 0.1:
-                item = int(rng.integers(N_ITEMS))
-            time += 60 * int(rng.integers(0, 2))  # every other step is at the same time
-            if item not in seen:
-                seen.add(item)
-                rows.append((user, item, int(rng.integers(1, 6)), time))
-    return pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
-
-
 FRAME = walks()
 RATINGS = Ratings.from_frame(FRAME, scale=SCALE)
 
@@ -128,34 +112,92 @@ def test_features_of_tied_histories_are_those_without_order(model) -> None:
     np.testing.assert_allclose(features.of("als_near", rows), features.of("als", rows), atol=1e-4)
 
 
-def test_sums_over_recent_items_by_hand(model) -> None:
-    mixture, order = model.mixture_, model.order_
-    features = OrderedFeatures(mixture.ease_, mixture.als_, order, model.item_counts_)
-    rows = DatedRows.taken(model._history, model._times, np.array([3]))
-    items, places = rows.history.indices, rows.places
-    history = list(zip(items.tolist(), rows.history.data.tolist(), rows.times, strict=True))
-    np.testing.assert_allclose(places, naive_order.places(history))
+def twins(model: OrderedChoice, history: list, everybody: list) -> dict[str, list[float]]:
+    """Every feature of one history, from its definition; histories are (item, value, time)."""
+    ease, als, order = model.mixture_.ease_, model.mixture_.als_, model.order_
+    items, values, times = (np.array(part) for part in zip(*history, strict=True))
+    places = np.array(naive_order.places(history))
+    days = (times.max() - times) / 86_400
+    q = (model.item_counts_ + 0.5) / (model.item_counts_ + 0.5).sum()
+
+    def regressed(weights: np.ndarray) -> list[float]:
+        return naive_order.log_shares((weights * values) @ ease.weights_[items])
+
+    def factored(weights: np.ndarray) -> list[float]:
+        weights, Q = weights / weights.max(), als.item_factors_.astype(np.float64)
+        A = als.unseen_weight * Q.T @ Q + (Q[items].T * (weights * values)) @ Q[items]
+        ridge = als.regularization * (weights.sum() + als.unseen_weight * N_ITEMS)
+        p = np.linalg.solve(A + ridge * np.eye(len(A)), Q[items].T @ (weights * values))
+        return naive_order.log_shares(Q @ p)
+
+    x, y, z = order.sequence.contexts.reshape(3, N_ITEMS, -1)[:, items]
+    h = np.exp(-places / 1.5) @ x + np.exp(-places / 6) @ y + z.sum(axis=0) / np.sqrt(4 * len(z))
+    after = np.exp(-places / 5)
+    after[after < 0.003 * after.max()] = 0.0
+    found = {
+        "ease": regressed(np.ones(len(items))),
+        "ease_near": regressed(0.05 + 0.95 * np.exp(-places / 5)),
+        "ease_month": regressed(np.exp(-days / 30)),
+        "als": factored(np.ones(len(items))),
+        "als_near": factored(0.1 + 0.9 * np.exp(-places / 10)),
+        "popularity": np.log(q),
+        "after": naive_order.log_shares(after @ order.cosines.table[items]),
+        "sequence": order.sequence.targets @ h + order.sequence.biases,
+    }
+    for name, low, high in (("lag_0", 0, 1), ("lag_1", 1, 2), ("lag_2", 2, 5), ("lag_5", 5, 10)):
+        found[name] = order.lifts[items[(low <= places) & (places < high)]].sum(axis=0)
+    for name, half_life in (("week", 7), ("month", 30)):
+        found[name] = naive_order.trend(everybody, N_ITEMS, times.max(), half_life)
+    return found
+
+
+def test_every_feature_is_what_its_definition_says(model) -> None:
+    mixture, rng = model.mixture_, np.random.default_rng(5)
+    features = OrderedFeatures(mixture.ease_, mixture.als_, model.order_, model.item_counts_)
     assert np.array_equal(mixture.ease_.weighted_items_, np.arange(N_ITEMS))
-    after = [
-        sum(np.exp(-p / 5) * order.cosines.table[i, j] for i, p in zip(items, places, strict=True))
-        for j in range(N_ITEMS)
-    ]
-    expected = naive_order.log_shares(after)
-    np.testing.assert_allclose(features.of("after", rows)[0], expected, atol=0.05)  # cut at .003
-    recent = [
-        sum(
-            v * (0.05 + 0.95 * np.exp(-p / 5)) * mixture.ease_.weights_[i, j]
-            for (i, v, _), p in zip(history, places, strict=True)
+    table = model._history
+    everybody = [
+        list(zip(own.indices.tolist(), own.data.tolist(), when.tolist(), strict=True))
+        for own, when in (
+            (table[[user]], model._times[table.indptr[user] : table.indptr[user + 1]])
+            for user in range(table.shape[0])
         )
-        for j in range(N_ITEMS)
     ]
-    found = features.of("ease_near", rows)[0]
-    np.testing.assert_allclose(found, naive_order.log_shares(recent), atol=1e-4)
-    lag = [
-        sum(order.lifts[i, j] for i, p in zip(items, places, strict=True) if 2 <= p < 5)
-        for j in range(N_ITEMS)
-    ]
-    np.testing.assert_allclose(features.of("lag_2", rows)[0], lag, atol=1e-5)
+    end = max(time for history in everybody for _, _, time in history)
+    histories = [everybody[3]]
+    for size, n_times in ((1, 1), (5, 3), (16, 6), (30, 30)):  # days apart, many at one time
+        items = np.sort(rng.permutation(N_ITEMS)[:size])
+        days = rng.integers(0, n_times, size)
+        histories.append(
+            [(int(i), rng.integers(1, 6) / 5, end - 86_400.0 * 9 * d)
+             for i, d in zip(items, days, strict=True)]
+        )  # fmt: skip
+    rows = DatedRows.of(
+        sparse.csr_array(
+            (
+                [value for history in histories for _, value, _ in history],
+                [item for history in histories for item, _, _ in history],
+                np.cumsum([0, *map(len, histories)]),
+            ),
+            shape=(len(histories), N_ITEMS),
+        ),
+        np.array([time for history in histories for _, _, time in history]),
+    )
+    expected = [twins(model, history, everybody) for history in histories]
+    assert all(set(own) == set(FEATURES) for own in expected)
+    for name in FEATURES:
+        twin = np.array([own[name] for own in expected])
+        np.testing.assert_allclose(features.of(name, rows), twin, atol=3e-4, err_msg=name)
+    items = np.array([4, 7, 20])
+    block = features.block(FEATURES, rows, items)
+    assert np.array_equal(block[:, 2], features.of(FEATURES[2], rows)[:, items])
+
+
+def test_scores_that_cannot_be_divided_by_say_nothing() -> None:
+    tiny = np.array([[1e-42, 0.0, 3e-41], [1.0, 0.0, 5.0]], dtype=np.float32)
+    found = log_shares(tiny, 3)
+    assert np.allclose(found[0], np.log(0.01))
+    np.testing.assert_allclose(found[1], naive_order.log_shares([1.0, 0.0, 5.0]), atol=1e-6)
 
 
 def test_fold_in_of_dated_ratings_gives_the_scores_of_training(model) -> None:
@@ -173,13 +215,13 @@ def test_an_update_is_the_newest_rating(model) -> None:
     rated = set(FRAME.loc[FRAME["user"] == 7, "item"])
     item = next(i for i in range(N_ITEMS) if i not in rated)
     newest = int(FRAME.loc[FRAME["user"] == 7, "timestamp"].max())
-    dated = model.update(7, item, 4, newest + 500)
+    dated = model.update(7, item, 4, newest + 1)
     np.testing.assert_allclose(
         model.update(7, item, 4).scores_block([7]), dated.scores_block([7]), atol=1e-6
     )
     whole = pd.concat(
         [FRAME[FRAME["user"] == 7],
-         pd.DataFrame({"user": [7], "item": item, "rating": 4, "timestamp": newest + 500})]
+         pd.DataFrame({"user": [7], "item": item, "rating": 4, "timestamp": newest + 1})]
     ).assign(user=70_000)  # fmt: skip
     folded = dated.fold_in(Ratings.from_frame(whole, scale=SCALE))
     np.testing.assert_allclose(dated.scores_block([7]), folded.scores_block([70_000]), atol=1e-6)
@@ -210,6 +252,34 @@ def test_reasons_are_what_the_score_loses_without_an_entry(model) -> None:
     assert sorted(reasons["item"]) == sorted(FRAME.loc[FRAME["user"] == 7, "item"])
     newest = FRAME.loc[FRAME["user"] == 7].tail(4)["item"].tolist()
     assert reasons["item"].iloc[0] in newest
+    assert model.reasons(12_345, item).empty
+    own = FRAME[FRAME["user"] == 7]
+    newer = (own["timestamp"].to_numpy() > own["timestamp"].to_numpy()[:, None]).sum(axis=1)
+    same = own.groupby("timestamp")["item"].transform("size").to_numpy()
+    expected = dict(zip(own["item"], newer + (same + 1) / 2, strict=True))
+    assert dict(zip(reasons["item"], reasons["place"], strict=True)) == expected
+    undated = own.drop(columns="timestamp").assign(user=10_008)
+    folded = model.fold_in(Ratings.from_frame(undated, scale=SCALE))
+    assert folded.reasons(10_008, item)["place"].isna().all()
+
+
+def test_a_reason_that_was_rated_just_now_is_said_to_be() -> None:
+    model = Recommender(rating=None, future="next").fit(RATINGS)
+    item = int(model.recommend(7, 1)["item"].iloc[0])
+    explained = model.explain(7, item)
+    first = explained.pick.iloc[0]
+    assert first["place"] < 4
+    assert f"  {first['item']:g} ({first['rating']:g}), just rated" in str(explained).splitlines()
+    far = explained.pick[explained.pick["place"] >= 4]
+    assert not any(f"  {item:g} (" in line and "just" in line
+                   for line in str(explained).splitlines() for item in far["item"])  # fmt: skip
+    largest = explained.largest(3)
+    assert largest["place"].iloc[:3].tolist() == explained.pick["place"].iloc[:3].tolist()
+
+
+def test_what_somebody_new_rates_without_a_time_is_the_newest(model) -> None:
+    dated = model.update(70_001, 3, 5).ratings_with(70_001, 9, 4).to_frame()
+    assert dated["timestamp"].tolist() == [model.newest_time + 1, model.newest_time + 2]
 
 
 def test_there_and_back(model, tmp_path) -> None:
@@ -305,6 +375,118 @@ def test_ratings_set_aside_reach_no_feature(model) -> None:
     again = model._inner_trial(DatedRows.of(changed, model._times), 0.5, rng(1), FEATURES)
     assert np.array_equal(trial.block, again.block)
     assert not np.array_equal(trial.held.data, again.held.data)
+
+
+def trial_of(model: OrderedChoice, frame: pd.DataFrame) -> ordered._Trial:
+    """The trial of a model for the next pick, on other ratings of the same users and items."""
+    ratings = Ratings.from_frame(frame, scale=SCALE)
+    assert np.array_equal(ratings.user_ids, model.user_ids_)
+    assert np.array_equal(ratings.item_ids, model.item_ids_)
+    history = histories(ratings)
+    rows = DatedRows.of(history, entry_times(ratings, history))
+    found = model._inner_trial(rows, 0.5, np.random.default_rng(1), FEATURES)
+    assert found is not None
+    return found
+
+
+def test_neither_the_item_nor_the_time_of_what_is_set_aside_reaches_a_feature(model) -> None:
+    frame = FRAME.assign(timestamp=1_000_000 + 60 * np.arange(len(FRAME)))
+    last = frame.groupby("user").tail(1).index
+    seen = frame.groupby("user")["item"].agg(set)
+    other, rng = frame.copy(), np.random.default_rng(0)
+    for row in last:
+        unseen = sorted(set(range(N_ITEMS)) - seen[frame.at[row, "user"]])
+        other.at[row, "item"] = rng.choice(unseen)
+    other.loc[last, "rating"] = 6 - other.loc[last, "rating"]
+    other.loc[last, "timestamp"] += 31
+    trial, again = trial_of(model, frame), trial_of(model, other)
+    assert np.array_equal(trial.block, again.block)
+    assert np.array_equal(trial.allowed, again.allowed)
+    assert trial.held.nnz == again.held.nnz == len(last)
+    assert not np.array_equal(trial.held.indices, again.held.indices)
+
+
+def test_an_order_by_chance_gets_hardly_any_weight(monkeypatch) -> None:
+    frame, found = walks(seed=4, n_users=400), []
+    rng = np.random.default_rng(7)
+    by_chance = frame.groupby("user")["timestamp"].transform(
+        lambda own: rng.permutation(own.to_numpy())
+    )
+    for times in (frame["timestamp"], by_chance):
+        ratings = Ratings.from_frame(frame.assign(timestamp=times), scale=SCALE)
+        model = OrderedChoice("next", n_factors=4).fit(ratings)
+        history = histories(ratings)
+        rows = DatedRows.of(history, entry_times(ratings, history))
+        trial = model._inner_trial(rows, 0.5, np.random.default_rng(1), FEATURES)
+        found.append((model, trial))
+    (first, true), (second, chance) = found
+    assert first.chosen_.name != "mixture"
+    assert second.chosen_.name == "mixture"
+    # the same histories, in another order: what forgets the order scores them alike
+    assert np.array_equal(first.mixture_.als_.item_factors_, second.mixture_.als_.item_factors_)
+    rows = DatedRows.of(first._history, first._times)
+    turned = DatedRows.of(second._history, second._times)
+    block, other = (true.features.block(FEATURES, own, true.items) for own in (rows, turned))
+    order_free = [FEATURES.index(name) for name in ("ease", "als", "popularity")]
+    assert np.array_equal(block[:, order_free], other[:, order_free])
+    assert not np.array_equal(block[:, FEATURES.index("after")], other[:, FEATURES.index("after")])
+    # what pairs of items say without an order is in the tables, too: weighed is what a score
+    # changes by if a history is turned round, relative to what scores differ by
+    monkeypatch.setattr(ordered, "CONFIDENCE", 1.0)  # as many more users would say
+    effects = []
+    for trial in (true, chance):
+        backwards = DatedRows.of(trial.rows.history, 2e9 - trial.rows.times)
+        weights = trial.logit()
+        scores, turned = (
+            trial.features.weighted_sum(weights, own) for own in (trial.rows, backwards)
+        )
+        effects.append(np.std(scores - turned) / np.std(scores))
+    assert effects[0] > 1.0
+    assert effects[1] < 0.25 * effects[0]
+
+
+def test_calibration_asks_weights_that_have_not_seen_the_picks(model) -> None:
+    trial = model._inner_trial(
+        DatedRows.of(model._history, model._times), 0.5, np.random.default_rng(1), FEATURES
+    )
+    crossed, halves = trial.lists({}, crossed=True), trial.halves
+    first = np.arange(len(trial.allowed)) % 2 == 0
+    for half, weights in zip((first, ~first), halves, strict=True):
+        own = trial.lists(weights)
+        assert np.array_equal(crossed.scores[half, :20], own.scores[half, :20])
+    del trial.__dict__["halves"]
+    turned = trial.targets.toarray()
+    turned[first] = np.roll(turned[first], 1, axis=0)
+    turned[first] *= trial.allowed[first]
+    turned[first] /= np.maximum(turned[first].sum(axis=1, keepdims=True), 1e-300)
+    trial.targets = sparse.csr_array(turned)
+    assert trial.halves[0] == halves[0]
+    assert trial.halves[1] != halves[1]
+
+
+def test_a_trial_lists_the_items_that_have_weights() -> None:
+    rare = pd.DataFrame({"user": [0, 1, 2, 3], "item": [-3, -3, -1, 17_000], "rating": 5,
+                         "timestamp": 5})  # fmt: skip
+    frame = pd.concat([walks(n_users=90), rare])
+    ratings = Ratings.from_frame(frame.assign(item=frame["item"] * 3), scale=SCALE)
+    wide = [pd.DataFrame({"user": np.arange(50), "item": 1_000 + k, "rating": 3,
+                          "timestamp": 10**9 + k}) for k in range(20)]  # fmt: skip
+    ratings = Ratings.from_frame(pd.concat([ratings.to_frame(), *wide]), scale=SCALE)
+    model = OrderedChoice("next", n_factors=4).fit(ratings)
+    history = histories(ratings)
+    rows = DatedRows.of(history, entry_times(ratings, history))
+    trial = model._inner_trial(rows, 0.5, np.random.default_rng(1), FEATURES)
+    assert 50 <= trial.items.size < history.shape[1]
+    assert trial.items[0] > 0
+    weights = ordered.SHORT
+    whole = trial.features.weighted_sum(weights, trial.rows)
+    hidden = np.ones(whole.shape, dtype=bool)
+    hidden[:, trial.items] = False
+    own = trial.rows.history
+    hidden[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = True
+    whole[hidden] = -np.inf
+    expected = trial.measure(best_columns(whole.astype(np.float32), trial.depth))
+    np.testing.assert_allclose(trial._quality(trial._summed(weights)), expected, atol=1e-12)
 
 
 def test_the_order_of_times_does_not_reach_the_order_free_models(model) -> None:

@@ -14,12 +14,14 @@ pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
 from support.serving import TITLES, client_of, titled_ratings
+from support.walks import N_ITEMS, walks
 
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import (
     BiasModel,
     GlobalMean,
+    OrderedChoice,
     OrdinalFactors,
     Popularity,
     RatingPredictor,
@@ -111,6 +113,32 @@ def test_somebody_new_is_folded_in_and_forgotten(client: Any, model: Recommender
     np.testing.assert_allclose([row["distribution"] for row in answer["items"]], p, atol=1e-6)
     assert all(row["reasons"] for row in answer["items"])
     assert client.get("/api/model").json() == before
+
+
+def test_the_order_in_which_somebody_rates_counts() -> None:
+    ratings = Ratings.from_frame(walks(), scale=Scale.regular(1, 5))
+    choice = OrderedChoice("next", n_factors=4).fit(ratings)
+    assert choice.weights_
+    for model in (choice, Recommender.of_fitted(choice, None, choice.calibration_)):
+        client = client_of(model)
+
+        def listed(items: list[int], model: Any = model, client: Any = client, **order: bool):  # type: ignore[no-untyped-def]
+            rated = [{"item": item, "rating": 4} for item in items]
+            asked = {"ratings": rated, "n": 3} | order
+            rows = client.post("/api/fold-in", json=asked).json()["items"]
+            frame = pd.DataFrame({"user": -5, "item": items, "rating": 4})
+            if order.get("ordered"):
+                frame["timestamp"] = int(choice.newest_time) + 1 + np.arange(len(items))
+            folded = model.fold_in(Ratings.from_frame(frame, scale=model.scale_))
+            found = [int(row["item"]) for row in rows]
+            assert found == folded.recommend(-5, 3)["item"].tolist()
+            return found
+
+        ahead = listed([3, 22, 30, 10], ordered=True)
+        assert 1 <= (ahead[0] - 10) % N_ITEMS <= 3
+        turned = listed([10, 22, 30, 3], ordered=True)
+        assert 1 <= (turned[0] - 3) % N_ITEMS <= 3
+        assert listed([3, 22, 30, 10]) == listed([10, 22, 30, 3])
 
 
 def test_other_ratings_make_another_list(client: Any) -> None:

@@ -1,0 +1,34 @@
+"""Lists beside peers: what is said beside the table."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data import Ratings
+from ordrec.experiments.list_benchmarks import LAST_METRICS, ListTask, list_models, run_task
+
+
+def test_means_over_users_with_long_histories(tmp_path) -> None:
+    rng, rows = np.random.default_rng(0), []
+    for user in range(60):
+        for step, item in enumerate(rng.permutation(30)[: rng.integers(2, 12)]):
+            rows.append((1000 - user, item + 50, rng.integers(1, 6), 10**9 + 100 * step))
+    frame = pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
+    sizes = frame.groupby("user")["item"].size()
+    long = frame[frame["user"].isin(sizes.index[sizes >= 5])]
+    found = []
+    for number, some in enumerate((frame, long)):
+        task = ListTask(Ratings.from_frame(some).renamed("some"), "last:1", LAST_METRICS, (1, 2))
+        # popularity hardly changes with the few ratings of the others
+        lines = run_task(task, list_models(("popularity",)), tmp_path / str(number))[1]
+        found.append([line for line in lines if "hit_rate" in line])
+    assert len(found[1]) == 1  # all histories are long
+    whole, part = found[0]
+    assert f"over the users with 5 or more ratings, {(sizes >= 5).sum()} of them" in part
+    values = [float(re.findall(r"popularity (0\.\d+)", line)[0]) for line in (whole, part)]
+    assert values[0] != values[1]
+    alone = float(re.findall(r"popularity (0\.\d+)", found[1][0])[0])
+    assert abs(values[1] - alone) < 0.08
