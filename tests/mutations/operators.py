@@ -156,6 +156,11 @@ class _Finder:
     def _mutant(self, function: str, node: ast.AST, new: str) -> Mutant:
         start, stop = self._span(node)
         before, old = self.bytes[:start].decode(), self.bytes[start:stop].decode()
+        lost = "\n" * (old.count("\n") - new.count("\n"))  # what follows stays on its line
+        if isinstance(node, ast.expr) and "\n" in old:
+            new = f"({new}{lost})"
+        else:
+            new += lost
         return Mutant(
             function, node.lineno, len(before), len(before) + len(old), old, new  # type: ignore[attr-defined]
         )  # fmt: skip

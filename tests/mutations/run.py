@@ -43,6 +43,7 @@ def main() -> None:
     options.add_argument("--packages", nargs="*", default=[], help="of these only")
     options.add_argument("--out", type=Path, help="a csv of what was decided")
     options.add_argument("--folder", type=Path, help="of the mutated copy (a new one)")
+    options.add_argument("--record", nargs="*", default=[], help="these folders of tests, no more")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no more then")
     chosen = options.parse_args()
     drawn = sample(chosen.sample, chosen.seed, chosen.packages)
@@ -51,7 +52,10 @@ def main() -> None:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(folder)
-        workshop.record()
+        workshop.record(chosen.record)
+        if chosen.record:
+            return
+        workshop.ready()
         begun = time.monotonic()
         for number, (file, mutant) in enumerate(drawn, 1):
             key = (file, str(mutant))
