@@ -194,8 +194,13 @@ class Workshop:
         sys.dont_write_bytecode = True  # a mutant would be taken for what was there before it
         for name in module_names(self.folder / "ordrec"):
             importlib.import_module(name)
+        sys.path[:0] = [str(TESTS)]
+        numba.njit(lambda number: number + 1)(1)  # what numba prepares before the first function
+        for name in _imported_by_tests():
+            with contextlib.suppress(Exception):  # what is not installed; some tests ask first
+                importlib.import_module(name)
         self._functions: dict[tuple[str, str, int], list[FunctionType]] = {}
-        for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
+        for function in [each for each in gc.get_objects() if type(each) is FunctionType]:
             code = function.__code__
             if code.co_filename.startswith(str(self.folder)):
                 key = (code.co_filename, code.co_qualname, code.co_firstlineno)
@@ -244,6 +249,10 @@ class Workshop:
         tests = self.traces.tests
         through = self.traces.through(file, line)
         nearest = nearest_tests(file)
+        loop = self.traces.loop_at(file, line)
+        if loop is not None:  # tests may call it themselves
+            calling = {each for each in _test_files() if loop in (TESTS / each).read_text()}
+            through = through | {test for test in tests if test.split("::")[0] in calling}
         if not through:  # what runs at import, or in other processes
             through = {test for test in tests if test.split("::")[0] in nearest[:3]}
 
@@ -336,12 +345,8 @@ class Workshop:
                 function.__code__ = code
             if not changed and cache is not None:
                 self._begin(fresh=True)
-            failures = _Failures()
-            code = FAILED
-            try:
-                code = _pytest(tests, [failures], "-x")
-            finally:
-                sender.send((code, failures.names))
+            gc.freeze()  # what is here already is never garbage
+            _pytest(tests, [_Failures(sender)], "-x")
 
         return self._in_a_fork(run, seconds) or (FAILED, [])
 
@@ -395,14 +400,37 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 class _Failures:
-    """Notes which tests failed."""
+    """Notes which tests failed, and sends that; then the process ends, for there is no more."""
 
-    def __init__(self) -> None:
+    def __init__(self, sender: Any) -> None:
         self.names: list[str] = []
+        self.sender = sender
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.names.append(report.nodeid.removeprefix("tests/"))
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self.sender.send((int(exitstatus), self.names))
+        os._exit(0)
+
+
+def _imported_by_tests() -> set[str]:
+    """What tests import, but for other tests."""
+    found = set()
+    for path in TESTS.rglob("*.py"):
+        if path.relative_to(TESTS).parts[0] not in NOT_NEAR:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    found |= {each.name for each in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found.add(node.module)
+    return {name for name in found if not name.split(".")[-1].startswith("test_")}
+
+
+@lru_cache
+def _test_files() -> list[str]:
+    return [str(path.relative_to(TESTS)) for path in sorted(TESTS.rglob("test_*.py"))]
 
 
 def _digests(folder: Path, pattern: str) -> dict[str, str]:
