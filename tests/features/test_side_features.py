@@ -187,6 +187,7 @@ def test_declarations_win():
         ),
         ([True, False, None], "flag"),
         ([["a"], ["b", "a"], None], "labels"),
+        (["b", ["b", "a"], "c", "d", "e", "f"], "labels"),  # a cell may hold a list, or one label
         (["a", None, "a"], "categorical"),
         (["Turku, Finland", "Oslo, Norway", "Lund, Sweden", "Bonn, Germany"], "ignore"),
     ],
