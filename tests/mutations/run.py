@@ -1,7 +1,7 @@
 """Draw random mutants of the package, run the nearest tests on each, and print the score.
 
     python tests/mutations/run.py [--sample 300] [--seed 0] [--packages data lists] [--out FILE]
-                                  [--folder FOLDER] [--seconds N] [--share 1/2]
+                                  [--folder FOLDER] [--seconds N] [--share 1/2] [--untested]
 
 First all tests are run once, which notes through which lines each of them runs, and how long that
 takes (`mutations.traces`); a folder that is kept is brought up to date. A mutant is noticed if a
@@ -12,7 +12,7 @@ change nothing anybody could observe, with the reason; they do not count. With `
 mutant is written to a csv as soon as it is decided, and a stopped run goes on from there;
 ``--seconds`` stops it, and ``--folder`` keeps the code that was compiled and what was recorded:
 in parts, by file of tests. Processes side by side have folders of their own and take a
-``--share`` each.
+``--share`` each. ``--untested`` also prints where no test has come by.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="a csv of what was decided")
     options.add_argument("--folder", type=Path, help="of the mutated copy (a new one)")
     options.add_argument("--record", nargs="*", default=[], help="these folders of tests, no more")
+    options.add_argument("--untested", action="store_true", help="also blocks without a test")
     options.add_argument("--share", default="1/1", help="decide the k-th of n shares, k/n")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no more then")
     chosen = options.parse_args()
@@ -72,6 +73,11 @@ def main() -> None:
             print(f"{number}/{len(drawn)} {word}: {file} {mutant}", flush=True)
     keys = [(file, str(mutant)) for file, mutant in drawn]
     print_score({key: decided[key] for key in keys if key in decided})
+    if chosen.untested:
+        blocks, n_blocks = workshop.traces.untested()
+        for file, line in blocks:
+            print(f"untested: {file}:{line}")
+        print(f"{len(blocks)} of {n_blocks} blocks of statements have no test")
 
 
 def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]]:

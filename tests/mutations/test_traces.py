@@ -110,6 +110,11 @@ def test_the_tests_of_a_line_and_of_a_compiled_line(folder: Path) -> None:
     assert through("        return number") == {"b.py::c", "b.py::d", "c.py::e"}
     assert traces.at_import("signs.py", LINES["    return loop(number)"])
     assert not traces.at_import("signs.py", LINES["        return -1"])
+    (folder / "before.json").unlink()
+    (folder / "traces" / "c.py.jsonl").unlink()
+    assert Traces(folder, folder / "ordrec", {"signs.py": "a"}).untested() == (
+        [("runtime/compiling.py", 1), ("signs.py", LINES["        return k + 1"])], 5
+    )  # fmt: skip
     assert traces.tests["b.py::c"].cost() == pytest.approx(2.1)
     assert traces.tests["b.py::c"].cost({"b.py::model::0"}) == pytest.approx(0.1)
 

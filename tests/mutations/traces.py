@@ -286,6 +286,22 @@ class Traces:
         """Whether a line runs when its module, or another, is imported."""
         return self._block(file, line) in self._imports.get(file, [])
 
+    def untested(self) -> tuple[list[tuple[str, int]], int]:
+        """Files and lines of the blocks that no test runs through, and how many blocks there are.
+
+        Those that end by raising an error, and abstract methods, are left out.
+        """
+        found, n_blocks = [], 0
+        for path in sorted(self.package.rglob("*.py")):
+            file = str(path.relative_to(self.package))
+            imported, tests = self._imports.get(file, []), self._tests.get(file, [])
+            for number, block in enumerate(blocks_of(_tree(path))):
+                n_blocks += 1
+                ran = number in imported or (number < len(tests) and tests[number])
+                if not ran and file not in self._anywhere and not _ends_there(block):
+                    found.append((file, block[0].lineno))
+        return found, n_blocks
+
     def _at(self, file: str, line: int) -> set[str]:
         changed, block = self._anywhere.get(file, set()), self._block(file, line)
         tests = self._tests.get(file, [])
@@ -338,6 +354,12 @@ class Traces:
 @lru_cache(None)
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
+
+
+def _ends_there(block: list[ast.stmt]) -> bool:
+    """Whether a block raises an error, or says what a method is for and no more."""
+    says = [isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in block]
+    return all(says) or isinstance(block[-1], ast.Raise)
 
 
 def _imported(tree: ast.Module) -> set[str]:
