@@ -310,6 +310,7 @@ class ChoiceModel(ListingModel):
         timestamp : int or sequence of int, optional
             In seconds since 1970. Checked, and used by models that know the order of histories.
         """
+        self._check_fitted()
         paired_lists(user, item, rating, timestamp, self.scale_)  # refuses what does not pair up
         with replacing_ratings():
             return self.fold_in(self.ratings_with(user, item, rating, timestamp))

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from ordrec.documents.features import UNION, QueryDocumentFeatures
 from ordrec.documents.ranker import RelevanceRanker
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.base import OrdinalClassifier
 
 __all__ = ["BM25", "RANKERS", "RankSVM", "make_ranker"]
@@ -87,6 +87,8 @@ class RankSVM(RegressorMixin, BaseEstimator):
             better.append(above + first)
             worse.append(below + first)
             first += size
+        if not any(map(len, better)):
+            raise DataError("no query has documents of different grades: there is nothing to learn")
         high, low = np.concatenate(better), np.concatenate(worse)
         rng = np.random.default_rng(self.random_state)
         if high.size > self.max_pairs:

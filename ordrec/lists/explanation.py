@@ -142,8 +142,10 @@ class Explanation:
         rest = reasons[~shown]
         if len(rest):
             line = f"{rest['contribution'].sum():+.2f} from {len(rest)} "
-            line += "more ratings" if shown.any() else "of your ratings, such as "
-            if not shown.any():
+            if shown.any():
+                line += "more ratings" if len(rest) > 1 else "more rating"
+            else:
+                line += "of your ratings, such as "
                 line += _rating_in_words(next(rest.itertuples()))
             lines.append(line)
         return [shorten(line, LINE, placeholder=" ...") for line in lines]

@@ -138,11 +138,11 @@ def folds_in(fold_in: Method) -> Method:
 
     @functools.wraps(fold_in)
     def fold_in_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
-        scale = getattr(self, "scale_", None)
-        ratings = self._counted(as_ratings(ratings, scale))
-        if scale is not None and scale.only_picks == ratings.has_ratings:
-            ratings = ratings.on_scale(scale)  # ratings are picks, but picks are no ratings
-        if hasattr(self, "user_ids_") and not _replaces_knowingly.get():
+        self._check_fitted()
+        ratings = self._counted(as_ratings(ratings, self.scale_))
+        if self.scale_.only_picks == ratings.has_ratings:
+            ratings = ratings.on_scale(self.scale_)  # ratings are picks, but picks are no ratings
+        if not _replaces_knowingly.get():
             _warn_of_replaced_ratings(self, ratings)
         with interruptible(), replacing_ratings():  # a model inside need not warn again
             return fold_in(self, ratings, *args, **options)

@@ -99,3 +99,18 @@ def test_hits_grow_from_level_to_level_as_they_did_before() -> None:
     few = lists(40, 0.02), lists(40, 0.0)
     assert few[0].picked[:, :10].any()
     assert 1.4 < hits_to_come(*few) / few[0].picked[:, :10].sum(axis=1).mean() < 2.5
+
+
+@pytest.mark.parametrize("horizon", [0.0, 0.25])
+def test_scores_are_those_that_have_the_probabilities(horizon: float) -> None:
+    rng = np.random.default_rng(6)
+    scores, counts = rng.normal(size=(5, 7)), np.array([0, 1, 8, 60, 900])
+    found = PickCalibration(horizon, intercept=-2.0, slope=0.7, by_count=0.4, bias=1.1)
+    again = found.scores_of(found.p_pick(scores, counts), counts)
+    np.testing.assert_allclose(again, scores, atol=1e-8)
+
+
+def test_scores_that_say_nothing_have_no_inverse() -> None:
+    """New items that are compared by such scores come last, and no number is undefined."""
+    flat = PickCalibration(0.25, intercept=-2.0, slope=0.0)
+    assert (flat.scores_of(np.array([[0.1, 0.9]]), np.array([3])) == -np.inf).all()

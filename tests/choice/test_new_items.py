@@ -185,3 +185,13 @@ def test_chances_of_new_items_are_those_of_items_set_aside() -> None:
     assert columns.sum() == aside.size
     assert 0.5 * hits < p[:, columns].sum() < 2.0 * hits
     assert top > 0.3 * hits
+
+
+def test_an_item_of_which_something_is_known_is_listed_and_others_are_not() -> None:
+    """A gap in one of two columns is no reason to leave an item out; gaps in all of them are."""
+    table = TABLE.assign(maker=[f"maker {k % 7}" for k in range(len(TABLE))]).astype(object)
+    table.loc[table.index[NEW[0]], "maker"] = None
+    table.loc[table.index[NEW[1]], ["kind", "maker"]] = None
+    sold = SOLD.with_side_tables(item_table=table)
+    model = ChoiceMixture(**QUICK).fit(sold)
+    assert model.new_items_.items.tolist() == [NEW[0], *NEW[2:]]

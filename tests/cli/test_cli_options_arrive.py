@@ -22,6 +22,7 @@ import ordrec.recommend
 from ordrec import save
 from ordrec.cli import app
 from ordrec.cli.parameters import in_options
+from ordrec.data import Ratings
 from ordrec.datasets import load_ratings, synthetic_ratings
 from ordrec.recommend import EASE, HeldOut, OrdinalFactors
 
@@ -274,3 +275,15 @@ def test_explain_and_similar(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (given["item"], given["n"]) == (4, 3)
     given = arrived(monkeypatch, OrdinalFactors, "similar_items", *words)
     check_defaults(OrdinalFactors.similar_items, given)
+
+
+def test_partition(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["data", "partition", folder / "ratings.csv", tmp_path / "parts"]
+    tables = ["--items", folder / "items.csv", "--users", folder / "users.csv"]
+    given = arrived(monkeypatch, Ratings, "to_partitions", *words, "--rows", "70", *tables)
+    ratings = given.pop("self")
+    assert list(given.values()) == [tmp_path / "parts", 70]
+    assert "kind" in ratings.item_table
+    assert "branch" in ratings.user_table
+    given = arrived(monkeypatch, Ratings, "to_partitions", *words)
+    check_defaults(Ratings.to_partitions, given)

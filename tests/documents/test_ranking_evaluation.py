@@ -331,3 +331,24 @@ def test_bad_judgements_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no query 'bread'"):
         read_judgements(tmp_path / "qrels", documents=tmp_path / "d.csv",
                         queries=tmp_path / "q.csv")  # fmt: skip
+
+
+def test_ranksvm_learns_from_a_single_pair_and_refuses_none() -> None:
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 0.0]])
+    machine = RankSVM().fit(X, [0, 1, 3], group=[2, 1])  # pairs of two queries are none
+    assert machine.coef_[0] > 0
+    assert machine.coef_[1] == pytest.approx(0.0)
+    with pytest.raises(DataError, match="no query has documents of different grades"):
+        RankSVM().fit(X, [1, 1, 0], group=[2, 1])
+
+
+def test_tables_of_judgements_in_every_format_are_the_same(tmp_path: Path) -> None:
+    frame = table().drop(columns=["good", "noise"], errors="ignore").assign(words="a b")
+    frame.to_csv(tmp_path / "j.csv", index=False)
+    frame.to_csv(tmp_path / "j.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "j.parquet")
+    one, *others = (read_judgements(tmp_path / f"j.{end}") for end in ("csv", "tsv", "parquet"))
+    for other in others:
+        pd.testing.assert_frame_equal(pd.DataFrame(other.X), pd.DataFrame(one.X))
+        assert other.queries.tolist() == one.queries.tolist()
+        assert other.grades.tolist() == one.grades.tolist()

@@ -285,3 +285,25 @@ def test_seconds_that_count_shared_work_twice_say_so():
     train, test = parts(8)
     assert "counts in both" in evaluate(train, ["mean", "bias"], test=test).caption()
     assert "counts in both" not in evaluate(train, ["mean"], test=test).caption()
+
+
+def test_distributions_predict_their_mean_whatever_the_order_of_the_columns():
+    _, test = parts(7)
+    p = np.random.default_rng(1).dirichlet(np.ones(5), test.n_ratings)
+    names = [f"p_{rating}" for rating in (3, 1, 5, 4, 2)]
+    frame = pairs_of(test).join(pd.DataFrame(p[:, [2, 0, 4, 3, 1]], columns=names))
+    model = predictions_from_frame(frame).fit(test)
+    pairs = pairs_of(test)
+    found = model.predict(pairs["user"], pairs["item"])
+    np.testing.assert_allclose(found, p @ np.arange(1, 6), atol=1e-12)
+
+
+def test_lists_for_nobody_who_is_tested_are_said():
+    train, test = parts(8)
+    lists = pd.DataFrame({"user": test.user_ids.astype(str), "item": test.item_ids[0], "rank": 1})
+    with (
+        pytest.warns(UserWarning, match="convert them"),
+        pytest.warns(UserWarning, match="20 of 20 test users have no list"),
+    ):
+        result = evaluate_predictions(lists, test, train=train, metrics=["hit_rate@5"])
+    assert result.summary().iloc[0]["hit_rate@5"] == 0.0

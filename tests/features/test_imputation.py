@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.linalg
 from hypothesis import given, settings
@@ -331,3 +332,19 @@ def test_bad_matrices_are_named() -> None:
 def test_stopping_early_warns_with_the_numbers() -> None:
     with pytest.warns(ConvergenceWarning, match=r"by the fraction \S+ in step 3 \(tol=1e-09\)"):
         LowRankEM(n_factors=2, max_iter=3, tol=1e-9, anneal=False, random_state=0).fit(ratings())
+
+
+def test_names_of_what_comes_out() -> None:
+    X = ratings()
+    names = [f"film {k}" for k in range(X.shape[1])]
+    filled = LowRankEM(n_factors=2, target=4, random_state=0).fit(X)
+    assert filled.get_feature_names_out(names).tolist() == names[:4] + names[5:]
+    factors = LowRankEM(n_factors=2, output="factors", random_state=0).fit(X)
+    assert factors.get_feature_names_out().tolist() == ["lowrankem0", "lowrankem1"]
+    assert factors.transform(X).shape[1] == 2
+    named = MeanImputer(target=4).fit(pd.DataFrame(X, columns=names))
+    assert named.get_feature_names_out().tolist() == names[:4] + names[5:]
+    with pytest.raises(ValueError, match="not equal to feature_names_in_"):
+        named.get_feature_names_out(names[::-1])
+    with pytest.raises(ValueError, match="should have length 25, got 24"):
+        filled.get_feature_names_out(names[1:])

@@ -11,8 +11,8 @@ import pytest
 
 from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, ModelFileError
-from ordrec.features.side.blocks import WIDTH, NumberBlock
-from ordrec.features.side.columns import as_numbers, infer_kind
+from ordrec.features.side.blocks import WIDTH, NumberBlock, VectorBlock
+from ordrec.features.side.columns import as_numbers, infer_kind, separator_of
 from ordrec.features.side.encoder import SideEncoder
 from ordrec.files import KINDS
 from ordrec.storage.schema import Reader, Writer
@@ -187,6 +187,7 @@ def test_declarations_win():
         ),
         ([True, False, None], "flag"),
         ([["a"], ["b", "a"], None], "labels"),
+        (["b", ["b", "a"], "c", "d", "e", "f"], "labels"),  # a cell may hold a list, or one label
         (["a", None, "a"], "categorical"),
         (["Turku, Finland", "Oslo, Norway", "Lund, Sweden", "Bonn, Germany"], "ignore"),
     ],
@@ -382,3 +383,34 @@ def test_vectors_are_stored(tmp_path):
 )  # fmt: skip
 def test_a_numbering_is_no_number(numbers, name, kind):
     assert infer_kind(pd.Series(numbers, name=name))[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"),
+    [
+        (["War|Love", "Love"], "|"),
+        (["War, Love", "Love, Crime", "War, Crime"], ""),  # each label twice only
+        (["War, Love", "Love, Crime", "War, Crime", "Crime, War, Love"], ","),
+        (["one two three four five six seven, Love"] * 3, ""),  # four words on average are text
+        (["one two three four five six, Love"] * 3, ","),
+        (["Anna, Berta", "Clara, Dora"], ""),  # no label twice
+        (["War", "Love"], ""),
+        ([3.0, None], ""),
+    ],
+)
+def test_what_separates_labels(cells, separator):
+    assert separator_of(cells) == separator
+
+
+def test_a_column_of_one_number_says_nothing_unless_some_have_none():
+    same = pd.DataFrame({"price": [3.0, 3.0, 3.0]})
+    some = pd.DataFrame({"price": [3.0, None, 3.0]})
+    assert infer_kind(same["price"])[0] == "ignore"
+    assert infer_kind(some["price"])[0] != "ignore"
+
+
+def test_vectors_without_numbers_are_rows_of_zeros():
+    block = VectorBlock.of(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    assert not block.rows(np.zeros((4, 0))).any()
+    assert block.rows(np.zeros((4, 0))).shape == (4, block.projection.shape[1])
+    assert VectorBlock.of(np.tile([0.5, 2.0], (3, 1))) is None

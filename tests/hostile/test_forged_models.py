@@ -12,7 +12,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ModelFileError
 from ordrec.files import contents_of, model_of
 from ordrec.ordinal import GPRanks, SVRanks
-from ordrec.recommend import ChoiceMixture, OrdinalFactors, Recommender
+from ordrec.recommend import ChoiceMixture, OrdinalFactors, ProcessPredictor, Recommender
 
 RATINGS = synthetic_ratings(30, 20, n_ratings=300, seed=0)
 FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=2)
@@ -123,3 +123,14 @@ def test_kernels_too_large_to_compute_with_are_refused() -> None:
             continue
         assert variance < 1e100
         assert np.isfinite(loaded.predict_latent(X)).all()
+
+
+def test_a_process_with_ratings_of_nobody_is_refused() -> None:
+    """The last user stands for strangers, and has no ratings."""
+
+    def of_nobody(arrays: dict[str, np.ndarray], metadata: Any) -> None:
+        name = next(each for each in arrays if each.endswith("ratings.start"))
+        arrays[name][-2] -= 1
+
+    with pytest.raises(ModelFileError, match="ratings of the unknown user"):
+        forged(ProcessPredictor("fast").fit(RATINGS), of_nobody)

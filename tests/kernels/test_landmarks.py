@@ -104,3 +104,9 @@ def test_nonsense_is_refused(wanted):
 def test_infinite_kernels_are_refused():
     with pytest.raises(ArgumentError, match="scale the features"), np.errstate(over="ignore"):
         chosen(Linear(), np.full((3, 1), 1e200), 2)
+
+
+def test_how_many_rows_span_the_others_does_not_depend_on_the_smallest():
+    """A row of zeros, and one that is tiny: what is left of a row counts against the largest."""
+    X = np.vstack([rows(50), np.zeros((1, 3)), 1e-7 * rows(1, seed=2)])
+    assert chosen(Linear(), X, 20).rows.size == 3

@@ -12,6 +12,8 @@ from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, OrdrecWarning
+from ordrec.lists.explanation import Explanation, largest_contributions
+from ordrec.lists.filters import ItemFilter
 from ordrec.recommend import EASE, OrdinalFactors, Recommender
 
 N_ITEMS = 30
@@ -171,3 +173,62 @@ def test_lists_on_disk_depend_on_the_rules(models, tmp_path) -> None:
 def test_a_recommender_by_rating_alone_keeps_to_caps(models) -> None:
     listed = models["recommender"].recommend(0, 6, by="expected", at_most={"colour": 2})
     assert (listed["item"] % 2).value_counts().max() == 2
+
+
+def test_lists_on_disk_depend_on_the_share_of_new_items() -> None:
+    new = np.array([False, True, False])
+    shares = [ItemFilter(~new, new=new, explore=share) for share in (0.0, 0.1, 0.2)]
+    assert len({b" ".join(each.identity()) for each in shares}) == 3
+
+
+def test_an_explanation_in_words_and_in_a_notebook() -> None:
+    """What is probable is said in percent, never as certain; a reason that weighs nothing, once."""
+    own = ["own rating"] * 3
+    table = pd.DataFrame(
+        {
+            "source": ["all ratings", "this item", "you", *own],
+            "id": pd.Series([None, None, None, 7, 8, 9], dtype=object),
+            "title": ["", "", "", "Seven", "", "Nine"],
+            "rating": [np.nan, np.nan, np.nan, 5.0, 2.0, 4.5],
+            "contribution": [3.5, 0.25, -0.1, 0.3, -0.2, 0.001],
+        }
+    )
+    picks = pd.DataFrame({"item": [7, 8], "rating": [5.0, np.nan], "contribution": [0.4, 0.1]})
+    why = Explanation(3.751, table, 1, 5, "Five <b>", p_like=0.999, p_pick=0.004, pick=picks)
+    assert str(why).splitlines()[1:] == [
+        "picked next with probability under 1%, because of their ratings of",
+        "  7 (5)",
+        "  8 (seen)",
+        "expected rating 3.75, liked with probability over 99%",
+        "  +3.50 the mean of all ratings",
+        "  +0.25 what others think of this item",
+        "  -0.10 how you rate in general",
+        "  +0.30 because you gave 5 to Seven",
+        "  -0.20 because you gave 2 to 8",
+        "  +0.00 from 1 more rating",
+    ]
+    shown = why._repr_html_()
+    assert "<p>Five &lt;b&gt; for user 1, picked next with probability under 1%, " in shown
+    assert "expected rating 3.75, liked with probability over 99%</p>" in shown
+    counted = pd.DataFrame({"item": [7, 8], "count": [3.0, 1.0], "contribution": [0.4, 0.1]})
+    bought = Explanation(None, table[:0], 1, 5, p_pick=0.25, pick=counted)
+    assert str(bought).splitlines()[1:] == [
+        "picked next with probability 25%, because of their picks of", "  7 (3 times)", "  8"
+    ]  # fmt: skip
+    alone = Explanation(3.751, table[:3], 1, 5)
+    assert alone._repr_html_().startswith("<p>5 for user 1, expected rating 3.75</p>")
+
+
+def test_the_largest_contributions_and_the_sum_of_the_others() -> None:
+    table = pd.DataFrame(
+        {
+            "source": "own rating",
+            "id": range(4),
+            "rating": 3.0,
+            "contribution": [1.0, -3.0, 2.0, 0.5],
+        }
+    )
+    some = largest_contributions(table, 2)
+    assert some["id"].tolist() == [1, 2, "2 more"]
+    assert some["contribution"].tolist() == [-3.0, 2.0, 1.5]
+    assert largest_contributions(table, 4)["id"].tolist() == [1, 2, 0, 3]

@@ -18,12 +18,14 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-__all__ = ["BLOCKS", "FOLDER", "MARKS", "blocks_of", "loops_of", "mark_blocks", "prepare"]
+__all__ = [
+    "BLOCKS", "MARKS", "MEMORY", "blocks_of", "loops_of", "mark_blocks", "prepare", "starting_with",
+]  # fmt: skip
 
 COMPILERS = ("compiled", "compiled_with", "inner", "inlined_with", "intrinsic")
 MARKS = "__blocks_that_ran__"
 BLOCKS = "blocks.json"  # the first number of each file
-FOLDER = "ORDREC_TRACES"  # the environment names the folder to other processes
+MEMORY = "ORDREC_MARKS"  # the environment names the file, in the folder of the copy
 STARTING = "sitecustomize.py"  # which Python runs at its start
 
 
@@ -67,22 +69,29 @@ def prepare(folder: Path) -> None:
     for path in sorted((folder / "ordrec").rglob("*.py")):
         firsts[str(path)] = n_blocks
         n_blocks += len(blocks_of(ast.parse(path.read_text())))
-    (folder / BLOCKS).write_text(json.dumps(firsts))
-    (folder / "marks").write_bytes(bytes(max(n_blocks, 1)))
+    (folder / BLOCKS).write_text(json.dumps({"files": firsts, "blocks": n_blocks}))
     (folder / STARTING).write_text(
         f"import sys\nsys.path.append({str(Path(__file__).parent.parent)!r})\n"
         "from mutations.marks import mark_blocks\nmark_blocks()\n"
     )
 
 
+def starting_with(memory: Path) -> None:
+    """From now on, mark in a file what runs here and in processes that are started from here."""
+    n_blocks = json.loads((memory.parent / BLOCKS).read_text())["blocks"]
+    memory.write_bytes(bytes(max(n_blocks, 1)))
+    os.environ[MEMORY] = str(memory)
+    mark_blocks()
+
+
 def mark_blocks() -> None:
-    """From now on, mark what runs, if the environment names a folder."""
-    if FOLDER not in os.environ:
+    """Mark what runs from now on, if the environment names a file for the marks."""
+    if MEMORY not in os.environ:
         return
-    folder = Path(os.environ[FOLDER])
-    with (folder / "marks").open("r+b") as file:
+    memory = Path(os.environ[MEMORY])
+    with memory.open("r+b") as file:
         setattr(builtins, MARKS, mmap.mmap(file.fileno(), 0))
-    firsts = json.loads((folder / BLOCKS).read_text())
+    firsts = json.loads((memory.parent / BLOCKS).read_text())["files"]
     plain = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(loader: Any, name: str) -> CodeType | None:

@@ -30,6 +30,8 @@ OPPOSITES = {
 }  # fmt: skip
 OPPOSITES |= {there: here for here, there in OPPOSITES.items()}
 SIDES = {"left": "right", "right": "left", "last": "first", "first": "last"}
+# arguments that only check, or permit to overwrite: without them the same is computed
+UNWATCHED_ARGUMENTS = {None, "strict", "check_finite", "overwrite_a", "overwrite_b"}
 UNWATCHED_CALLS = {"warn", "report", "progress", "say", "echo", "warning", "TypeVar"}
 
 
@@ -127,7 +129,7 @@ class _Finder:
                 if name in OPPOSITES:
                     yield function, text(function)[: -len(name)] + OPPOSITES[name]
                 for keyword in keywords:
-                    if keyword.arg is not None:
+                    if keyword.arg not in UNWATCHED_ARGUMENTS:
                         yield node, self._without(node, keyword)
 
     def _between(self, left: ast.AST, right: ast.AST, whole: ast.AST, old: str, new: str) -> str:
@@ -156,6 +158,11 @@ class _Finder:
     def _mutant(self, function: str, node: ast.AST, new: str) -> Mutant:
         start, stop = self._span(node)
         before, old = self.bytes[:start].decode(), self.bytes[start:stop].decode()
+        lost = "\n" * (old.count("\n") - new.count("\n"))  # what follows stays on its line
+        if isinstance(node, ast.expr) and "\n" in old:
+            new = f"({new}{lost})"
+        else:
+            new += lost
         return Mutant(
             function, node.lineno, len(before), len(before) + len(old), old, new  # type: ignore[attr-defined]
         )  # fmt: skip

@@ -1,16 +1,18 @@
 """Draw random mutants of the package, run the nearest tests on each, and print the score.
 
     python tests/mutations/run.py [--sample 300] [--seed 0] [--packages data lists] [--out FILE]
-                                  [--folder FOLDER] [--seconds N]
+                                  [--folder FOLDER] [--seconds N] [--share 1/2] [--untested]
 
 First all tests are run once, which notes through which lines each of them runs, and how long that
 takes (`mutations.traces`); a folder that is kept is brought up to date. A mutant is noticed if a
 test that runs through its line fails and passes without it. Of these tests twelve seconds are run:
 the cheapest of the module's folder, then the cheapest of the others. The table has a row per
 package; below it stand the mutants that nothing noticed. ``equivalent.toml`` lists mutants that
-change nothing anybody could observe, with the reason; they are not drawn. With ``--out`` every
+change nothing anybody could observe, with the reason; they do not count. With ``--out`` every
 mutant is written to a csv as soon as it is decided, and a stopped run goes on from there;
-``--seconds`` stops it, and ``--folder`` keeps the code that was compiled and what was recorded.
+``--seconds`` stops it, and ``--folder`` keeps the code that was compiled and what was recorded:
+in parts, by file of tests. Processes side by side have folders of their own and take a
+``--share`` each. ``--untested`` also prints where no test has come by.
 """
 
 from __future__ import annotations
@@ -43,15 +45,22 @@ def main() -> None:
     options.add_argument("--packages", nargs="*", default=[], help="of these only")
     options.add_argument("--out", type=Path, help="a csv of what was decided")
     options.add_argument("--folder", type=Path, help="of the mutated copy (a new one)")
+    options.add_argument("--record", nargs="*", default=[], help="these folders of tests, no more")
+    options.add_argument("--untested", action="store_true", help="also blocks without a test")
+    options.add_argument("--share", default="1/1", help="decide the k-th of n shares, k/n")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no more then")
     chosen = options.parse_args()
-    drawn = sample(chosen.sample, chosen.seed, chosen.packages)
+    first, step = map(int, chosen.share.split("/"))
+    drawn = sample(chosen.sample, chosen.seed, chosen.packages)[first - 1 :: step]
     decided = already(chosen.out)
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(folder)
-        workshop.record()
+        workshop.record(chosen.record)
+        if chosen.record:
+            return
+        workshop.ready()
         begun = time.monotonic()
         for number, (file, mutant) in enumerate(drawn, 1):
             key = (file, str(mutant))
@@ -64,10 +73,15 @@ def main() -> None:
             print(f"{number}/{len(drawn)} {word}: {file} {mutant}", flush=True)
     keys = [(file, str(mutant)) for file, mutant in drawn]
     print_score({key: decided[key] for key in keys if key in decided})
+    if chosen.untested:
+        blocks, n_blocks = workshop.traces.untested()
+        for file, line in blocks:
+            print(f"untested: {file}:{line}")
+        print(f"{len(blocks)} of {n_blocks} blocks of statements have no test")
 
 
 def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]]:
-    """Draw mutants, each with the same chance."""
+    """Draw mutants, each with the same chance; the equivalent ones among them are left out."""
     equivalent = {
         (entry["file"], entry["mutant"])
         for entry in tomllib.loads(EQUIVALENT.read_text())["equivalent"]
@@ -78,9 +92,9 @@ def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]
         if not packages or path.relative_to(ROOT / "ordrec").parts[0] in packages
         for file in [str(path.relative_to(ROOT / "ordrec"))]
         for mutant in mutants_of(path.read_text())
-        if (file, _without_line(mutant)) not in equivalent
     ]
-    return random.Random(seed).sample(everything, min(size, len(everything)))
+    drawn = random.Random(seed).sample(everything, min(size, len(everything)))
+    return [(file, each) for file, each in drawn if (file, _without_line(each)) not in equivalent]
 
 
 def _without_line(mutant: Mutant) -> str:

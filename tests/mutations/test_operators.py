@@ -22,6 +22,7 @@ KINDS = {
     "0.5": {"1.0"},
     "min(a, b)": {"max"},
     "f(a, k=b)": {"f(a)"},
+    "zip(a, b, strict=c)": set(),
     "b if a else c": {"(not (a))"},
     "'left'": {"'right'"},
     "'some text'": set(),

@@ -1,4 +1,7 @@
-"""Marks show which blocks ran, also in processes that are started; a line has its tests."""
+"""Marks show which blocks ran, also in processes that are started; a line has its tests.
+
+A mutant is made in memory, on disk, or, in a compiled loop, by compiling again: each is noticed.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutations.marks import FOLDER, blocks_of, prepare
-from mutations.traces import Traces, forget
+from mutations.marks import MEMORY, blocks_of, prepare
+from mutations.traces import Traces
 from mutations.workshop import ROOT, TESTS
 
 SOURCE = '''"""A package."""
@@ -65,29 +68,55 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("number", "ran"), [(-1, [0, 1]), (1, [0, 2]), (0, [0])])
-def test_a_process_marks_the_blocks_that_it_runs(folder: Path, number: int, ran: list[int]) -> None:
-    environment = os.environ | {"PYTHONPATH": str(folder), FOLDER: str(folder)}
+def test_a_process_marks_the_blocks_that_it_runs(
+    folder: Path, number: int, ran: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = json.loads((folder / "blocks.json").read_text())
+    (folder / "marks").write_bytes(bytes(blocks["blocks"]))
+    environment = os.environ | {"PYTHONPATH": str(folder), MEMORY: str(folder / "marks")}
     code = MAIN.format(folder=str(folder))
     subprocess.run([sys.executable, "-c", code, str(number)], env=environment, check=True)
-    first = json.loads((folder / "blocks.json").read_text())[str(folder / "ordrec" / "signs.py")]
+    first = blocks["files"][str(folder / "ordrec" / "signs.py")]
     marks = (folder / "marks").read_bytes()[first : first + 4]
     assert [place for place, mark in enumerate(marks) if mark] == ran
 
 
-def test_the_tests_of_a_line_and_of_a_compiled_line(folder: Path) -> None:
-    (folder / "traces.jsonl").write_text(
-        "".join(
-            json.dumps([test, 0.1, 0.0, {"signs.py": blocks}]) + "\n"
-            for test, blocks in {"a.py::minus": [0, 1], "a.py::zero": [0], "b.py::c": [3]}.items()
-        )
+def record(folder: Path, file: str, package: str, lines: list[list[object]]) -> None:
+    (folder / "traces").mkdir(exist_ok=True)
+    (folder / "traces" / f"{file}.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in [["digest", package], *lines])
     )
-    traces = Traces(folder, folder / "ordrec")
-    assert traces.through("signs.py", LINES["    if number < 0:"]) == {"a.py::minus", "a.py::zero"}
-    assert traces.through("signs.py", LINES["        return -1"]) == {"a.py::minus"}
-    assert traces.through("signs.py", LINES["        return k + 1"]) == set()
-    assert traces.through("signs.py", LINES["        return number"]) == {"b.py::c"}
-    forget(folder, {"a.py"})
-    assert Traces(folder, folder / "ordrec").seconds == {"b.py::c": 0.1}
+
+
+def test_the_tests_of_a_line_and_of_a_compiled_line(folder: Path) -> None:
+    (folder / "imports.json").write_text(json.dumps(["now.json", {"signs.py": [3]}]))
+    (folder / "now.json").write_text(json.dumps({"signs.py": "a"}))
+    (folder / "before.json").write_text(json.dumps({"signs.py": "b"}))
+    ran = {"minus": [0, 1], "zero": [0]}
+    tests = [["test", f"a.py::{name}", 0.1, [], {"signs.py": ran[name]}] for name in ran]
+    record(folder, "a.py", "now.json", tests)
+    made = ["fixture", "b.py::model::0", 2.0, [], {"signs.py": [3]}]
+    using = [["test", f"b.py::{name}", 0.1, ["b.py::model::0"], {}] for name in ("c", "d")]
+    record(folder, "b.py", "now.json", [made, *using])
+    record(folder, "c.py", "before.json", [["test", "c.py::e", 0.1, [], {"signs.py": [2]}]])
+    traces = Traces(folder, folder / "ordrec", {"signs.py": "a"})
+
+    def through(line: str) -> set[str]:
+        return traces.through("signs.py", LINES[line])
+
+    assert through("    if number < 0:") == {"a.py::minus", "a.py::zero", "c.py::e"}
+    assert through("        return -1") == {"a.py::minus", "c.py::e"}
+    assert through("        return k + 1") == {"c.py::e"}  # recorded when the file was another
+    assert through("        return number") == {"b.py::c", "b.py::d", "c.py::e"}
+    assert traces.at_import("signs.py", LINES["    return loop(number)"])
+    assert not traces.at_import("signs.py", LINES["        return -1"])
+    (folder / "before.json").unlink()
+    (folder / "traces" / "c.py.jsonl").unlink()
+    assert Traces(folder, folder / "ordrec", {"signs.py": "a"}).untested() == (
+        [("runtime/compiling.py", 1), ("signs.py", LINES["        return k + 1"])], 5
+    )  # fmt: skip
+    assert traces.tests["b.py::c"].cost() == pytest.approx(2.1)
+    assert traces.tests["b.py::c"].cost({"b.py::model::0"}) == pytest.approx(0.1)
 
 
 def test_blocks_of_the_package_are_found_and_compiled_loops_have_none() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from support.two_taste_ratings import two_taste_ratings
 from typer.testing import CliRunner
 
@@ -26,8 +27,10 @@ from ordrec.recommend import (
     ProcessPredictor,
     RatingPredictor,
     Recommender,
+    make_model,
     predict_scan,
 )
+from ordrec.recommend.registry import MODELS as REGISTERED
 
 PLAIN = two_taste_ratings(dated=True)
 TITLES = pd.DataFrame({"title": [f"Film №{k}" for k in range(PLAIN.n_items)]}, index=PLAIN.item_ids)
@@ -357,3 +360,28 @@ def test_the_command_update_takes_new_users_items_and_titles(model, tmp_path: Pa
         assert why.table["contribution"].sum() == pytest.approx(why.expected, abs=1e-9)
     titles = updated.similar_items(504, 1000).set_index("item")["title"]
     assert titles[990] == "A New One"
+
+
+# ---- what is not fitted ---------------------------------------------------------------------
+
+ASKED = {
+    "users": [1], "items": [1], "user": 1, "item": 1, "rating": 3, "ratings": RATINGS, "n": 3,
+    "pairs": RATINGS.to_frame()[["user", "item"]], "given": RATINGS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [each.name for each in REGISTERED if each.storable and each.name])
+def test_every_question_to_a_model_that_is_not_fitted_is_answered_so(name: str) -> None:
+    model = make_model(name)
+    asked = 0
+    for method in (*CAPABILITIES, "scores", "scores_block", "predict_interval"):
+        needed = "predict_proba" if method == "predict_interval" else method
+        if not hasattr(model, needed):
+            continue
+        parameters = inspect.signature(getattr(model, method)).parameters.values()
+        plain = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
+        words = [ASKED[each.name] for each in plain if each.default is each.empty]
+        with pytest.raises(NotFittedError, match=f"{type(model).__name__} is not fitted"):
+            getattr(model, method)(*words)
+        asked += 1
+    assert asked

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ordrec.errors import ArgumentError
-from ordrec.storage.parts import PartFolder, PartStore
+from ordrec.storage.parts import PartFolder, PartStore, model_checksum
 
 IDENTITY = {"model": "a", "users": "b", "options": "c"}
 
@@ -91,3 +91,17 @@ def test_a_store_counts_and_clears_its_own_files(tmp_path: Path) -> None:
     (tmp_path / "s" / "mine.txt").unlink()
     store.clear()
     assert not (tmp_path / "s").exists()
+
+
+class Foreign:
+    """A model of somebody else's, whose state ordrec can only pickle."""
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+
+
+def test_a_checksum_of_a_foreign_model_is_that_of_what_it_holds() -> None:
+    assert model_checksum(Foreign(3)) == model_checksum(Foreign(3))
+    assert model_checksum(Foreign(3)) != model_checksum(Foreign(4))
+    cannot = Foreign(lambda: 3)  # is never taken for another, not even for itself
+    assert model_checksum(cannot) != model_checksum(cannot)

@@ -27,6 +27,7 @@ from ordrec.ordinal.baselines import (
     SVRanks,
 )
 from ordrec.ordinal.baselines.svmop import platt_sigmoid
+from ordrec.ordinal.gram.matrix import DenseGram
 from ordrec.ordinal.svor.model import SVORIM
 
 train_X, train_y = ordered_sample(70, n_ranks=4)
@@ -271,3 +272,14 @@ def test_prank_follows_the_papers_box_and_keeps_the_order(seed, n_iter):
 def test_bad_parameters_are_refused(model):
     with pytest.raises(ValueError, match="must be"):
         model.fit(train_X, train_y)
+
+
+def test_a_question_with_one_row_on_a_side_is_answered_for_it_by_the_other_side():
+    """Without that row there is only one side to learn from, and its answer is certain."""
+    X, ranks = np.array([[0.0], [0.1], [0.2], [5.0], [0.3]]), np.array([0, 0, 0, 1, 0])
+    model = SVMOP(C=1.0, gamma=1.0, published=True).fit(X, ranks)
+    held = model._held_out_decisions(DenseGram(Gaussian(1.0)(X)), ranks > 0, np.ones(5))
+    assert held[3] == -1.0
+    assert (held[[0, 1, 2, 4]] < 0).all()
+    above = model._held_out_decisions(DenseGram(Gaussian(1.0)(X)), ranks < 1, np.ones(5))
+    assert above[3] == 1.0
