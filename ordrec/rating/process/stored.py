@@ -56,7 +56,6 @@ from ordrec.storage.schema import (
 
 __all__ = ["StoredFit", "StoredProcess", "StoredUsers"]
 
-TINY = float(np.finfo(np.float64).tiny)
 # Magnitudes in units of `Units`, in which ratings are standard scores: far beyond what a fit gives,
 # and small enough that covariances are finite in single precision.
 MOST_SCORE, MOST_WEIGHT, MOST_COEFFICIENT = 1e6, 1e6, 1e9
@@ -164,8 +163,6 @@ class StoredProcess:
         "chosen": Names(),
         "weights": Array("components", low=0, high=MOST_WEIGHT),
         "a": coefficients("ratings", np.float32),
-        "left_out": coefficients("ratings", np.float32),
-        "noise": Array("ratings", low=TINY, stored_as=np.float32),
         "undated": Optional(coefficients("ratings", np.float32)),
         "n_iter": Integer(),
     }
@@ -189,8 +186,6 @@ class StoredProcess:
     chosen: tuple[str, ...]
     weights: np.ndarray
     a: np.ndarray
-    left_out: np.ndarray
-    noise: np.ndarray
     undated: np.ndarray | None
     n_iter: int
 
@@ -208,7 +203,7 @@ class StoredProcess:
             products.user_groups, products.item_groups, data.item_kernels, data.user_kernels,
             data.bias, np.stack(data.popularity),
             layout.scales, tuple(sorted(layout.chosen)), weights.values,
-            process.a, process.left_out, process.noise, process.undated, process.n_iter,
+            process.a, process.undated, process.n_iter,
         )  # fmt: skip
 
     def check_stored(self) -> None:
@@ -242,7 +237,8 @@ class StoredProcess:
         ):
             raise ModelFileError("the weights do not match the components")
         K = Covariance(data, Weights(layout, self.weights), n_jobs)
-        return Process(K, self.a, self.left_out, self.noise, self.n_iter, self.undated)
+        none = np.zeros(0)
+        return Process(K, self.a, none, none, self.n_iter, self.undated)
 
     def _data(self, y: np.ndarray, n_jobs: int) -> JointData:
         (start, items), times = self.ratings, self.times

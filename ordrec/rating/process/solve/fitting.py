@@ -65,7 +65,8 @@ class Process:
     a : float64 array
         Dual coefficients, one per training rating.
     left_out : float64 array
-        Leave-one-out scores of the training ratings, (1).
+        Leave-one-out scores of the training ratings, (1). A process from a file has none, nor their
+        noise: thresholds were fitted to them, and predictions need neither.
     noise : float64 array
         Noise variances of the training ratings.
     n_iter : int
