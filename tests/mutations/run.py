@@ -67,8 +67,12 @@ def main() -> None:
             if key not in decided and time.monotonic() - begun > chosen.seconds:
                 continue
             if key not in decided:
-                decided[key] = workshop.noticed(file, mutant)
-                write(chosen.out, file, mutant, decided[key])
+                noticed = workshop.noticed(file, mutant)
+                if noticed is None:
+                    print(f"{number}/{len(drawn)} not decided: {file} {mutant}", flush=True)
+                    continue
+                decided[key] = noticed
+                write(chosen.out, file, mutant, noticed)
             word = "noticed" if decided[key] else "SURVIVED"
             print(f"{number}/{len(drawn)} {word}: {file} {mutant}", flush=True)
     keys = [(file, str(mutant)) for file, mutant in drawn]
