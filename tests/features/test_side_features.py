@@ -414,3 +414,10 @@ def test_vectors_without_numbers_are_rows_of_zeros():
     assert not block.rows(np.zeros((4, 0))).any()
     assert block.rows(np.zeros((4, 0))).shape == (4, block.projection.shape[1])
     assert VectorBlock.of(np.tile([0.5, 2.0], (3, 1))) is None
+
+
+@pytest.mark.parametrize("unit", [1e-14, 1e14])
+def test_vectors_in_any_unit_have_the_same_features(unit):
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [3.0, np.nan]])
+    one, other = VectorBlock.of(vectors), VectorBlock.of(unit * vectors)
+    np.testing.assert_allclose(other.rows(unit * vectors), one.rows(vectors), atol=1e-7)

@@ -86,10 +86,6 @@ def main() -> None:
 
 def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]]:
     """Draw mutants, each with the same chance; the equivalent ones among them are left out."""
-    equivalent = {
-        (entry["file"], entry["mutant"])
-        for entry in tomllib.loads(EQUIVALENT.read_text())["equivalent"]
-    }
     everything = [
         (file, mutant)
         for path in sorted((ROOT / "ordrec").rglob("*.py"))
@@ -98,12 +94,21 @@ def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]
         for mutant in mutants_of(path.read_text())
     ]
     drawn = random.Random(seed).sample(everything, min(size, len(everything)))
-    return [(file, each) for file, each in drawn if (file, _without_line(each)) not in equivalent]
+    equivalent = tomllib.loads(EQUIVALENT.read_text())["equivalent"]
+    return [
+        (file, mutant)
+        for file, mutant in drawn
+        if not any(_is_that(entry, file, mutant) for entry in equivalent)
+    ]
 
 
-def _without_line(mutant: Mutant) -> str:
-    """What identifies a mutant in ``equivalent.toml``: lines move."""
-    return f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
+def _is_that(entry: dict[str, str], file: str, mutant: Mutant) -> bool:
+    """Whether an entry of ``equivalent.toml`` means a mutant; numbers of lines change."""
+    words = f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
+    if (entry["file"], entry["mutant"]) != (file, words):
+        return False
+    lines = (ROOT / "ordrec" / file).read_text().splitlines()
+    return entry.get("line", lines[mutant.line - 1].strip()) == lines[mutant.line - 1].strip()
 
 
 def already(out: Path | None) -> dict[tuple[str, str], bool]:
