@@ -116,7 +116,7 @@ class Workshop:
     def __init__(self, folder: Path):
         self.folder = folder.resolve()
         for beside in ("data", "pipelines"):
-            if not (self.folder / beside).exists():
+            if not (self.folder / beside).is_symlink():
                 (self.folder / beside).symlink_to(ROOT / beside)
         self.digests = _digests(ROOT / "ordrec", "*.py")
         self._copy_package()
