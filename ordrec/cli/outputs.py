@@ -200,6 +200,8 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
         return columns[:3] == KEPT_TABLES[kind]
     if kind == "rankings":
         return columns[:4] == ["query", "document", "score", "rank"]
+    if kind == "values of queries":
+        return columns == ["model", "query", "fold", "metric", "value"]
     if kind == "lifts":
         return columns == ["feature", "value", "other", "lift"]
     if kind == "predictions":

@@ -205,7 +205,7 @@ def rank_evaluate(
     if report is not None:
         writers.append(report_writer(report, **about))
     if per_query is not None:
-        check_output(per_query, "results", **about)
+        check_output(per_query, "values of queries", **about)
     found = _judgements(judged, documents, queries, scale, encoding, offline)
     compared: dict[str, Any] = {path.stem: read_run(path) for path in run or []}
     named = words_of(rankers, "--rankers") if rankers else []
@@ -229,7 +229,7 @@ def rank_evaluate(
     for write in writers:
         write(result)
     if per_query is not None:
-        table_writer(per_query, "results", overwrite=True)(result.queries)
+        table_writer(per_query, "values of queries", overwrite=True)(result.queries)
     if write_runs is not None:
         _write_runs(result, write_runs)
     if not quiet:

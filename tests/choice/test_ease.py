@@ -153,3 +153,19 @@ def test_the_ridge_is_the_best_by_leave_one_out_of_what_was_tried() -> None:
     assert {model.regularization_ / 2, model.regularization_ * 2} <= set(model.tried_)
     given = EASE(model.regularization_).fit(ratings)
     assert np.array_equal(given.weights_, model.weights_)
+
+
+def test_items_that_nobody_has_change_no_sum() -> None:
+    """Items in front, in the middle and at the end, as where a part of the users is left out."""
+    rng = np.random.default_rng(8)
+    dense = (rng.random((30, 6)) < 0.4) * rng.integers(1, 6, (30, 6)).astype(float)
+    some = np.array([1, 2, 4, 5, 7, 8])
+    with_empty = np.zeros((30, 10))
+    with_empty[:, some] = dense
+    d = rng.uniform(0.5, 1.0, 30)
+    alone, among = (EaseProblem(sparse.csr_array(each), d) for each in (dense, with_empty))
+    for name in ("ZZ", "ZY"):
+        found = getattr(among, name)
+        np.testing.assert_allclose(found[np.ix_(some, some)], getattr(alone, name), atol=1e-12)
+        found[np.ix_(some, some)] = 0.0
+        assert not found.any()

@@ -385,6 +385,37 @@ def test_changed_bytes_are_refused_or_harmless(tmp_path_factory, data):
     assert message == "" or str(folder) in message
 
 
+def test_no_changed_bit_of_the_data_is_read_in_silence(tmp_path):
+    """In every file, side tables and counts of the items included, and not only in the parts."""
+    tables = {
+        f"{kind}_table": pd.DataFrame({kind: range(n), "what": [f"{kind} {k}" for k in range(n)]})
+        for kind, n in (("user", 9), ("item", 10))
+    }
+    ratings = synthetic_ratings(9, 10, n_ratings=40, seed=1, dated=True)
+    ratings.with_side_tables(**tables).to_partitions(tmp_path / "x", rows_per_part=30)
+
+    def all_that_is_read():
+        scan = Ratings.scan(tmp_path / "x")
+        scan.check()
+        return scan.collect().to_frame(), scan.user_table, scan.item_table, scan.item_counts
+
+    expected, refused = all_that_is_read(), 0
+    for file in sorted((tmp_path / "x").glob("*.parquet")):
+        content = file.read_bytes()
+        for at in range(4, len(content) - 8, 37):
+            file.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+            try:
+                found = all_that_is_read()
+            except DataError:
+                refused += 1
+                continue
+            for one, other in zip(found[:3], expected[:3], strict=True):
+                pd.testing.assert_frame_equal(one, other)
+            np.testing.assert_array_equal(found[3], expected[3])
+        file.write_bytes(content)
+    assert refused > 50
+
+
 def test_check_finds_users_split_behind_the_manifest(written):
     header = json.loads((written / MANIFEST).read_text())
     first, second = header["parts"][:2]

@@ -51,6 +51,17 @@ CASES = {
         FRAME,
         WORDS,
     ),
+    "texts, every parameter": (
+        RelevanceRanker(
+            OrdinalLogistic(),
+            text=QueryDocumentFeatures(
+                ["title"], k1=0.9, b=0.4, mu=300.0, smoothing=0.4, stop_words=["wash"],
+                stem="plural", min_documents=2,
+            ),
+        ),
+        FRAME,
+        WORDS,
+    ),
     "topics": (RelevanceRanker(OrdinalLogistic(alpha=0.1)), TEXTS, QUERIES),
     "topics with names": (
         RelevanceRanker(OrdinalLogistic(), kind="topics"), TEXTS, ["x y"] * 3 + ["z"] * 3
@@ -66,6 +77,10 @@ def test_a_ranker_ranks_the_same(case: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.scores(X, queries), ranker.scores(X, queries))
     pd.testing.assert_frame_equal(again.rank(X, queries), ranker.rank(X, queries))
     pd.testing.assert_frame_equal(again.explain(X, queries, 0), ranker.explain(X, queries, 0))
+    if again.kind_ == "texts":
+        of_words, before = again.text_.get_params(), ranker.text_.get_params()
+        for name in of_words.keys() - {"fields", "stop_words"}:  # which are those found
+            assert of_words[name] == before[name], name
     assert (again.kind_, again.scaling) == (ranker.kind_, ranker.scaling)
     assert again.grades_.tolist() == [0, 1, 2]
     # what was judged is in the file, too

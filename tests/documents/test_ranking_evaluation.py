@@ -228,6 +228,8 @@ def test_a_ranker_that_fails_is_named_and_others_go_on() -> None:
     assert set(result.failures["model"]) == {"bm25"}
     assert "no column of texts" in result.failures["error"].iloc[0]
     assert np.isnan(result.summary()["map"]["bm25"])
+    assert result.user_groups == ["all"]  # queries are in no groups
+    assert evaluate_ranking(["bm25"], table()).user_groups == []  # nothing was measured
     assert result.summary()["map"]["ridge"] > 0.8
 
 

@@ -187,6 +187,9 @@ def test_declarations_win():
         ),
         ([True, False, None], "flag"),
         ([["a"], ["b", "a"], None], "labels"),
+        ([[0.5, 1.0], [2.0, 3.0]], "vector"),
+        ([[0.5, 1.0], [2.0]], "labels"),  # one number is no vector
+        ([[0.5, 1.0], {2.0, 3.0}], "labels"),  # nor are numbers in no order
         (["b", ["b", "a"], "c", "d", "e", "f"], "labels"),  # a cell may hold a list, or one label
         (["a", None, "a"], "categorical"),
         (["Turku, Finland", "Oslo, Norway", "Lund, Sweden", "Bonn, Germany"], "ignore"),
@@ -414,3 +417,11 @@ def test_vectors_without_numbers_are_rows_of_zeros():
     assert not block.rows(np.zeros((4, 0))).any()
     assert block.rows(np.zeros((4, 0))).shape == (4, block.projection.shape[1])
     assert VectorBlock.of(np.tile([0.5, 2.0], (3, 1))) is None
+    assert VectorBlock.of(np.zeros((0, 3))) is None
+
+
+@pytest.mark.parametrize("unit", [1e-14, 1e14])
+def test_vectors_in_any_unit_have_the_same_features(unit):
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [3.0, np.nan]])
+    one, other = VectorBlock.of(vectors), VectorBlock.of(unit * vectors)
+    np.testing.assert_allclose(other.rows(unit * vectors), one.rows(vectors), atol=1e-7)

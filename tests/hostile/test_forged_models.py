@@ -11,7 +11,7 @@ import pytest
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ModelFileError
 from ordrec.files import contents_of, model_of
-from ordrec.ordinal import GPRanks, SVRanks
+from ordrec.ordinal import GPRanks, ORBoost, SVRanks
 from ordrec.recommend import ChoiceMixture, OrdinalFactors, ProcessPredictor, Recommender
 
 RATINGS = synthetic_ratings(30, 20, n_ratings=300, seed=0)
@@ -134,3 +134,35 @@ def test_a_process_with_ratings_of_nobody_is_refused() -> None:
 
     with pytest.raises(ModelFileError, match="ratings of the unknown user"):
         forged(ProcessPredictor("fast").fit(RATINGS), of_nobody)
+
+
+def test_every_walk_through_a_tree_ends_at_a_leaf_of_it() -> None:
+    """A child that is its own parent, or a node before it, would be walked to for ever."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(1, 4, 60)
+    model = ORBoost(base="tree", max_depth=2, n_estimators=3, random_state=0).fit(X, y)
+    arrays = contents_of(model)[0]
+    left, right, sizes = (f"ensemble.trees.{name}" for name in ("left", "right", "size"))
+    inner = np.flatnonzero(arrays[left] >= 0)
+    leaves = np.flatnonzero(arrays[left] < 0)
+    size = arrays[sizes][0]
+
+    def refused(side: str, node: int, child: int) -> None:
+        def forge(arrays: dict[str, np.ndarray], metadata: Any) -> None:
+            arrays[side][node] = child
+
+        with pytest.raises(ModelFileError, match="do not lead to its leaves"):
+            forged(model, forge)
+
+    for side in (left, right):
+        for node in inner[inner < size]:
+            refused(side, node, node)
+            refused(side, node, size)  # the root of the next tree
+            refused(side, node, 0)
+        refused(side, leaves[0], leaves[0])
+
+    def longer(arrays: dict[str, np.ndarray], metadata: Any) -> None:
+        arrays[sizes][0] += 1
+
+    with pytest.raises(ModelFileError, match="other nodes than their sizes say"):
+        forged(model, longer)

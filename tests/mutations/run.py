@@ -67,8 +67,12 @@ def main() -> None:
             if key not in decided and time.monotonic() - begun > chosen.seconds:
                 continue
             if key not in decided:
-                decided[key] = workshop.noticed(file, mutant)
-                write(chosen.out, file, mutant, decided[key])
+                noticed = workshop.noticed(file, mutant)
+                if noticed is None:
+                    print(f"{number}/{len(drawn)} not decided: {file} {mutant}", flush=True)
+                    continue
+                decided[key] = noticed
+                write(chosen.out, file, mutant, noticed)
             word = "noticed" if decided[key] else "SURVIVED"
             print(f"{number}/{len(drawn)} {word}: {file} {mutant}", flush=True)
     keys = [(file, str(mutant)) for file, mutant in drawn]
@@ -82,10 +86,6 @@ def main() -> None:
 
 def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]]:
     """Draw mutants, each with the same chance; the equivalent ones among them are left out."""
-    equivalent = {
-        (entry["file"], entry["mutant"])
-        for entry in tomllib.loads(EQUIVALENT.read_text())["equivalent"]
-    }
     everything = [
         (file, mutant)
         for path in sorted((ROOT / "ordrec").rglob("*.py"))
@@ -94,12 +94,21 @@ def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]
         for mutant in mutants_of(path.read_text())
     ]
     drawn = random.Random(seed).sample(everything, min(size, len(everything)))
-    return [(file, each) for file, each in drawn if (file, _without_line(each)) not in equivalent]
+    equivalent = tomllib.loads(EQUIVALENT.read_text())["equivalent"]
+    return [
+        (file, mutant)
+        for file, mutant in drawn
+        if not any(_is_that(entry, file, mutant) for entry in equivalent)
+    ]
 
 
-def _without_line(mutant: Mutant) -> str:
-    """What identifies a mutant in ``equivalent.toml``: lines move."""
-    return f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
+def _is_that(entry: dict[str, str], file: str, mutant: Mutant) -> bool:
+    """Whether an entry of ``equivalent.toml`` means a mutant; numbers of lines change."""
+    words = f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
+    if (entry["file"], entry["mutant"]) != (file, words):
+        return False
+    lines = (ROOT / "ordrec" / file).read_text().splitlines()
+    return entry.get("line", lines[mutant.line - 1].strip()) == lines[mutant.line - 1].strip()
 
 
 def already(out: Path | None) -> dict[tuple[str, str], bool]:

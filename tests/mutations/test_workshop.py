@@ -126,13 +126,15 @@ def test_mutants_are_noticed_as_planted(tmp_path: Path) -> None:
         sys.executable, str(tests / "mutations" / "run.py"), "--sample", "1000", "--out", str(out),
         "--folder", str(tmp_path / "copy"),
     ]  # fmt: skip
-    run = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=True)
+    run = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    assert run.returncode == 0, run.stderr
     with out.open(newline="") as file:
         decided = {
             row["mutant"].split(" ", 1)[1]: row["noticed"] == "1" for row in csv.DictReader(file)
         }
     assert {mutant: decided[mutant] for mutant in NOTICED} == NOTICED
     assert "survived: signs.py unwatched:14 number * 7 -> number / 7" in run.stdout
-    again = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=True)
+    again = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    assert again.returncode == 0, again.stderr
     assert "recording" not in again.stdout  # neither tests nor mutants are run again
     assert again.stdout.splitlines()[-1] == run.stdout.splitlines()[-1]

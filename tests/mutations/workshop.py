@@ -116,7 +116,7 @@ class Workshop:
     def __init__(self, folder: Path):
         self.folder = folder.resolve()
         for beside in ("data", "pipelines"):
-            if not (self.folder / beside).exists():
+            if not (self.folder / beside).is_symlink():
                 (self.folder / beside).symlink_to(ROOT / beside)
         self.digests = _digests(ROOT / "ordrec", "*.py")
         self._copy_package()
@@ -221,8 +221,11 @@ class Workshop:
             importlib.invalidate_caches()
             numba.core.config.reload_config()
 
-    def noticed(self, file: str, mutant: Mutant) -> bool:
-        """Whether a test near the file fails once the mutant is in it, and passes without it."""
+    def noticed(self, file: str, mutant: Mutant) -> bool | None:
+        """Whether a test near the file fails once the mutant is in it, and passes without it.
+
+        None if that cannot be said, because tests do not run to their end without it either.
+        """
         tests, seconds = self.chosen(file, mutant.line)
         changed = self._changed_functions(file, mutant)
         limit = STARTING + SLOWER * seconds
@@ -234,7 +237,7 @@ class Workshop:
                 return False
             if code == LATE or not failed:  # or their process has died, or they were not collected
                 code, _ = self._run(tests, limit)
-                return code in (PASSED, NOTHING)
+                return True if code in (PASSED, NOTHING) else None
             unsound = [each for each in failed if not self._passes(each)]
             if not unsound:
                 return True

@@ -14,7 +14,13 @@ from support.two_taste_ratings import two_taste_ratings
 from ordrec.evaluation import EvaluationResult, evaluate
 from ordrec.evaluation.problems.example_users import ExampleUser, chosen_users
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.report.evaluation import evaluation_report, main_metrics, verdict
+from ordrec.report.evaluation import (
+    _ratings_in_words,
+    _tests_in_words,
+    evaluation_report,
+    main_metrics,
+    verdict,
+)
 
 RATINGS = {"good": 0.8, "fair": 0.9, "poor": 1.2}
 LISTS = {"good": 0.1, "fair": 0.3, "poor": 0.2}
@@ -199,3 +205,11 @@ def test_users_survive_an_interrupted_run(tmp_path, measured: EvaluationResult) 
     assert again.examples["bias"]
     user = first.examples["bias"][0]
     assert ExampleUser.from_json(user.to_json()) == user
+
+
+@pytest.mark.parametrize(("n_known", "more"), [(2, []), (9, ["and 7 more"])])
+def test_what_a_user_rated_and_was_predicted_in_words(n_known: int, more: list[str]) -> None:
+    user = ExampleUser("7", n_known, [("High", 5.0), ("Low", 1.5)], [], [])
+    assert _ratings_in_words(user).split("\n") == ["High: 5", "Low: 1.5", *more]
+    tested = ExampleUser("7", 2, [], [("New", 4.0, 3.26), ("Other", 2.0, None)], [])
+    assert _tests_in_words(tested).split("\n") == ["New: 4, predicted 3.3", "Other: 2"]

@@ -22,7 +22,14 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
 from ordrec.storage.archive import load_arrays, save_arrays
-from ordrec.storage.arrays import ids_from_arrays, ids_to_arrays, take, take_covariance, take_rows
+from ordrec.storage.arrays import (
+    ids_from_arrays,
+    ids_to_arrays,
+    narrowed,
+    take,
+    take_covariance,
+    take_rows,
+)
 from ordrec.storage.limits import TooLarge, memory_limit
 
 STORABLE = {
@@ -477,3 +484,13 @@ def test_a_covariance_matrix_is_symmetric_and_can_be_inverted():
                 [[-1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]):  # fmt: skip
         with pytest.raises(ModelFileError, match="not a covariance"):
             take_covariance({"S": np.array(bad)}, "S", 2)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2**7, 2**15 - 1, 2**15, 2**31 - 1, 2**31, 2**62])
+def test_numbers_in_few_bytes_are_the_same_numbers(most: int) -> None:
+    for numbers in ([most], [-most], [-most - 1, 0], [most, -1]):
+        given = np.array(numbers, dtype=np.int64)
+        found = narrowed(given)
+        assert found.tolist() == numbers
+        fits = all(-(2**15) <= number < 2**15 for number in numbers)
+        assert (found.itemsize == 2) == fits
