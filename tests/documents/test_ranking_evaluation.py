@@ -340,6 +340,8 @@ def test_ranksvm_learns_from_a_single_pair_and_refuses_none() -> None:
     machine = RankSVM().fit(X, [0, 1, 3], group=[2, 1])  # pairs of two queries are none
     assert machine.coef_[0] > 0
     assert machine.coef_[1] == pytest.approx(0.0)
+    later = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [0.0], [0.0]])  # of the second query
+    assert RankSVM().fit(later, [0, 0, 0, 0, 1, 0, 0], group=[3, 2, 2]).coef_[0] > 0
     with pytest.raises(DataError, match="no query has documents of different grades"):
         RankSVM().fit(X, [1, 1, 0], group=[2, 1])
 

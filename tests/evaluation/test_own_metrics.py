@@ -216,6 +216,7 @@ def test_fairness_has_intervals_and_overlap_is_counted():
         model: dict(zip(m.predictions["list_users"], m.predictions["list_items"], strict=True))
         for model, _, m in result.measured
     }
+    assert ("popularity", "ease") in set(zip(table["model"], table["other"], strict=True))
     for row in table.itertuples():
         shared = [
             len(set(lists[row.model][user][:5]) & set(lists[row.other][user][:5])) / 5
