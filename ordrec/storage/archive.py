@@ -205,6 +205,11 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
     sums = header.get("sha256")
     if not isinstance(sums, dict) or not isinstance(header.get("metadata"), dict):
         raise ModelFileError(f"{path}: {HEADER} lacks checksums or metadata")
+    for name, own in sums.items():
+        if not isinstance(own, str):
+            raise ModelFileError(
+                f"{path}: {str(name)[:100]}.npy is not what was saved (its sha256 is no text)"
+            )
     known = {own for name, own in sums.items() if name in names}
     odd = (names - set(sums)) | {name for name, own in sums.items() if own not in known}
     if odd or len(sums) > MAX_MEMBERS:
