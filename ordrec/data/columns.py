@@ -373,7 +373,8 @@ def rated_rows(frame: pd.DataFrame, rating: str, missing: Missing) -> np.ndarray
     column = single_column(frame, rating)
     absent = column.isna().to_numpy()
     if not pd.api.types.is_numeric_dtype(column):
-        absent = absent | (column.astype(str).str.strip() == "").to_numpy()
+        blank = [isinstance(each, str) and not each.strip() for each in column]
+        absent = absent | np.array(blank, dtype=np.bool_)
     if not absent.any():
         return None
     if missing == "error":

@@ -16,6 +16,7 @@ from ordrec.storage.arrays import LARGEST
 __all__ = ["check_types", "fits", "plain_of", "value_of"]
 
 MOST_JOBS = 4096
+LONGEST_INTEGER = 1 << 63  # of 64 bits, which arrays hold
 NO_OBJECTS: Mapping[str, type] = types.MappingProxyType({})
 
 
@@ -115,6 +116,8 @@ def fits(value: Any, hint: Any) -> bool:
     (True, False, False, True)
     """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if type(value) is int and not -LONGEST_INTEGER <= value < LONGEST_INTEGER:
+        return False
     if hint is Any:
         return True
     if origin in (typing.Union, types.UnionType):

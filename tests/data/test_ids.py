@@ -27,6 +27,13 @@ def numbered() -> Ratings:
     return ratings_of([1, 2, 3])
 
 
+def test_a_rating_that_is_half_a_character_is_refused_by_its_row() -> None:
+    ratings = pd.Series([3, BROKEN], dtype=object)
+    frame = pd.DataFrame({"user": [1, 2], "item": [1, 1], "rating": ratings})
+    with pytest.raises(DataError, match=r"row 1: rating .* is not a number"):
+        Ratings.from_frame(frame)
+
+
 def test_a_number_and_its_digits_are_two_users_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"column 'user': 1 and '1' are taken for two ids \(1 "):
         ratings = ratings_of([1, "1", "x"])

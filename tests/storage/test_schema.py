@@ -253,8 +253,8 @@ class Declared:
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("size", (None, 3), (True, 3.0, "3")),
-        ("rate", (1, 0.5), (1e200, float("nan"), None, False)),
+        ("size", (None, 3, 2**63 - 1), (True, 3.0, "3", 2**63)),
+        ("rate", (1, 0.5, -(2**63)), (1e200, float("nan"), None, False, 2**63, -(2**63) - 1)),
         ("mode", ("a", True), ("c", 1, None)),
         ("names", (None, {"a": "b"}), ({"a": 1}, ["a"])),
         ("n_jobs", (None, -1, 8), (0, 10**9)),
