@@ -896,8 +896,8 @@ def core_rows(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
 def _all_the_same(table: pd.DataFrame, name: str) -> bool:
     """Whether a column has the same number in all rows, of which there is more than one."""
     column = single_column(table, name)
-    first = column.iloc[0]
-    is_number = isinstance(first, (int, float, np.number)) and np.isfinite(first)
+    first: Any = column.iloc[0]
+    is_number = isinstance(first, (int, float, np.number)) and abs(first) < np.inf
     return len(column) > 1 and is_number and bool((column == first).all())
 
 

@@ -34,6 +34,12 @@ def test_a_rating_that_is_half_a_character_is_refused_by_its_row() -> None:
         Ratings.from_frame(frame)
 
 
+def test_ratings_may_be_integers_of_more_than_64_bits() -> None:
+    ratings = pd.Series([2**64, 2**65], dtype=object)
+    frame = pd.DataFrame({"user": [1, 2], "item": [1, 1], "rating": ratings})
+    assert Ratings.from_frame(frame).scale.values.tolist() == [2.0**64, 2.0**65]
+
+
 def test_a_number_and_its_digits_are_two_users_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"column 'user': 1 and '1' are taken for two ids \(1 "):
         ratings = ratings_of([1, "1", "x"])

@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ordrec.data.groups import Groups, group_starts
+from ordrec.errors import ModelFileError
 from ordrec.storage.schema import Array
 
 __all__ = [
@@ -119,6 +120,15 @@ class CompactRows:
     spreads: np.ndarray
     variances: np.ndarray
     axes: np.ndarray
+
+    def check_stored(self) -> None:
+        """Check that rows can be put along the axes, as new ones are."""
+        try:
+            inverse = np.linalg.inv(self.axes.astype(np.float64))
+        except np.linalg.LinAlgError:
+            inverse = np.array(np.inf)
+        if not np.isfinite(inverse).all():
+            raise ModelFileError("the axes of the rows do not span all factors")
 
     @classmethod
     def of(cls, rows: RowPosteriors, axes: np.ndarray) -> CompactRows:

@@ -133,6 +133,14 @@ def test_the_file_is_named(tmp_path, model):
         load(path)
 
 
+def test_axes_that_do_not_span_the_factors_are_refused(model):
+    arrays, _ = contents_of(model)
+    for name in ("directions.0.users.axes", "directions.0.items.axes"):
+        flat = arrays[name].copy()
+        flat[:, -1] = 0.0
+        refused(model, with_array(name, flat))
+
+
 def set_to(*path, value):
     """A change of a part of the metadata."""
 
