@@ -897,8 +897,14 @@ def _all_the_same(table: pd.DataFrame, name: str) -> bool:
     """Whether a column has the same number in all rows, of which there is more than one."""
     column = single_column(table, name)
     first: Any = column.iloc[0]
-    is_number = isinstance(first, (int, float, np.number)) and abs(first) < np.inf
-    return len(column) > 1 and is_number and bool((column == first).all())
+    number = (int, float, np.number)
+    if len(column) < 2 or not isinstance(first, number):
+        return False
+    if not abs(first) < np.inf:  # type: ignore[operator]
+        return False
+    if pd.api.types.is_numeric_dtype(column):
+        return bool((column == first).all())
+    return all(isinstance(each, number) and each == first for each in column)  # objects of any kind
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -34,6 +34,13 @@ def test_a_rating_that_is_half_a_character_is_refused_by_its_row() -> None:
         Ratings.from_frame(frame)
 
 
+def test_lists_among_ratings_are_refused_by_their_row() -> None:
+    ratings = pd.Series([5, 5, [1, 2]], dtype=object)
+    frame = pd.DataFrame({"user": [1, 2, 3], "item": 1, "rating": ratings})
+    with pytest.raises(DataError, match="row 2: rating"):
+        Ratings.from_frame(frame)
+
+
 def test_ratings_may_be_integers_of_more_than_64_bits() -> None:
     ratings = pd.Series([2**64, 2**65], dtype=object)
     frame = pd.DataFrame({"user": [1, 2], "item": [1, 1], "rating": ratings})
