@@ -75,7 +75,7 @@ def seconds_of(times: Any, name: str = "timestamp") -> np.ndarray:
     column = pd.Series(times).reset_index(drop=True)
     known = column.notna().to_numpy(bool)
     if _may_be_texts(column):
-        column = column.map(lambda time: time.strip() if isinstance(time, str) else time)
+        column = column.map(_stripped)
         known = known & (column != "").to_numpy(bool)
         numbers = pd.to_numeric(column.where(known), errors="coerce").to_numpy(np.float64)
         dated = known & ~np.isfinite(numbers)
@@ -91,6 +91,13 @@ def seconds_of(times: Any, name: str = "timestamp") -> np.ndarray:
     if dated.any():
         seconds[dated] = as_seconds(dates, name)
     return seconds
+
+
+def _stripped(time: Any) -> Any:
+    """A text without blanks at its ends; integers beyond 64 bits are texts, as pandas has them."""
+    if isinstance(time, int) and not -(1 << 63) <= time < 1 << 63:
+        return str(time)[:40]
+    return time.strip() if isinstance(time, str) else time
 
 
 def _may_be_texts(column: pd.Series) -> bool:

@@ -34,6 +34,13 @@ def test_a_rating_that_is_half_a_character_is_refused_by_its_row() -> None:
         Ratings.from_frame(frame)
 
 
+def test_times_of_hundreds_of_digits_are_refused_by_their_row() -> None:
+    times = pd.Series([5, 10**400], dtype=object)
+    frame = pd.DataFrame({"user": [1, 2], "item": 1, "rating": [1, 2], "timestamp": times})
+    with pytest.raises(DataError, match="row 1"):
+        Ratings.from_frame(frame)
+
+
 def test_lists_among_ratings_are_refused_by_their_row() -> None:
     ratings = pd.Series([5, 5, [1, 2]], dtype=object)
     frame = pd.DataFrame({"user": [1, 2, 3], "item": 1, "rating": ratings})
