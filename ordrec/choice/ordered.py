@@ -90,7 +90,7 @@ LATEST_ORDER = (
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
 CHOOSING_USERS = 2000
-CHOOSING_CELLS = 100_000_000  # features held at the same time: 400 MB, or two square tables
+CHOOSING_CELLS = 100_000_000  # features held at a time: 400 MB, or two square tables, as EASE needs
 
 
 @dataclass(eq=False)
