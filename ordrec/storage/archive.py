@@ -208,7 +208,8 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
     for name, own in sums.items():
         if not isinstance(own, str):
             raise ModelFileError(
-                f"{path}: {str(name)[:100]}.npy is not what was saved (its sha256 is no text)"
+                f"{path}: {str(name)[:100]}.npy is not what was saved "
+                f"(its sha256 in {HEADER} is not a string)"
             )
     known = {own for name, own in sums.items() if name in names}
     odd = (names - set(sums)) | {name for name, own in sums.items() if own not in known}
