@@ -38,6 +38,7 @@ from ordrec.models.workplace import Sweeps, over_rows
 from ordrec.runtime.compiling import compiled, compiled_with
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import progress, report
+from ordrec.storage.arrays import as_in_half, round_to_bytes
 from ordrec.storage.schema import Array
 
 __all__ = ["ImplicitALS"]
@@ -136,9 +137,28 @@ class ImplicitALS(ChoiceModel):
                 P = self._rows(history, state["Q"], n_jobs)
                 Q = _solve_rows(by_item, P, self.unseen_weight, ridge, n_jobs)
                 sweeps.done({"Q": Q})
-            self.item_factors_ = sweeps.state["Q"]
-            self.user_factors_ = self._rows(history, self.item_factors_, n_jobs)
-        self._average_user = self.user_factors_[present].mean(axis=0)
+        self._end_with(history, sweeps.state["Q"], n_jobs)
+
+    def _end_with(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int) -> None:
+        """Take these factors of items, and solve for those of users."""
+        self.item_factors_ = Q
+        with one_blas_thread():
+            self.user_factors_ = self._rows(history, Q, n_jobs)
+        self._average_user = self.user_factors_[np.diff(history.indptr) > 0].mean(axis=0)
+
+    def round_factors(self, history: sparse.csr_array) -> None:
+        """Round the factors to what takes little place in a file.
+
+        Those of items take a byte each; users are solved for anew, and take two.
+        """
+        Q = self.item_factors_.copy()
+        round_to_bytes(Q)
+        self._end_with(history, Q, worker_count(self.n_jobs))
+        self.round_users(np.arange(len(self.user_factors_)))
+
+    def round_users(self, users: np.ndarray) -> None:
+        """Round the factors of users by code to half precision."""
+        self.user_factors_[users] = as_in_half(self.user_factors_[users])
 
     def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
         """User factors for histories, given item factors."""

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.choice.order import DatedRows
+from ordrec.storage.arrays import round_to_bytes
 from ordrec.storage.schema import Array
 
 __all__ = ["LogBilinear"]
@@ -122,6 +123,13 @@ class LogBilinear:
             gradients = _gradients(*values, context, picked, seen)
             adam.step(gradients, RATE * (1.0 - step / n_steps))
         return LogBilinear(*values)
+
+    def rounded(self) -> LogBilinear:
+        """Return the vectors with numbers of a byte each, as files have them."""
+        values = self.contexts.copy(), self.targets.copy()
+        for vectors in values:
+            round_to_bytes(vectors)
+        return LogBilinear(*values, self.biases)
 
     def scores(self, rows: DatedRows, items: np.ndarray) -> np.ndarray:
         """Return (1) of the items, which have these codes, one row per history."""

@@ -56,7 +56,7 @@ from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
-from ordrec.storage.arrays import as_in_half, round_to_half
+from ordrec.storage.arrays import round_to_bytes
 from ordrec.storage.schema import Member, Number, Optional, Part
 
 __all__ = ["ChoiceMixture"]
@@ -212,16 +212,18 @@ class ChoiceMixture(ListsNewItems):
         self.chosen_ = Chosen.only("mixture")
         if self.mix is None or self.cold is None:
             self._choose(history, times, rng)
-        self._round_weights()
+        self._round_weights(history)
 
-    def _round_weights(self) -> None:
-        """Round the weights of EASE to half precision, in which files then have them."""
+    def _round_weights(self, history: sparse.csr_array) -> None:
+        """Round the weights of EASE and the factors of ALS to what files then have of them."""
         weights: Any = self.ease_.weights_
         if sparse.issparse(weights):
-            weights.data = as_in_half(weights.data)
+            weights.data = np.require(weights.data, requirements="W")
+            round_to_bytes(weights.data)
         else:
             self.ease_.weights_ = np.require(weights, requirements="W")
-            round_to_half(self.ease_.weights_)
+            round_to_bytes(self.ease_.weights_)
+        self.als_.round_factors(history)
 
     def _check_parameters(self) -> None:
         if self.mix is not None and not 0 <= self.mix <= 1:
@@ -436,6 +438,7 @@ class ChoiceMixture(ListsNewItems):
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
+        self.als_.round_users(users)
 
     def _take_up(self, new_items: NewItems) -> None:
         self.new_items_ = new_items

@@ -38,7 +38,7 @@ from ordrec.choice.log_bilinear import LogBilinear
 from ordrec.choice.order import DatedRows
 from ordrec.choice.successions import DirectedCosines, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
-from ordrec.storage.arrays import round_to_half
+from ordrec.storage.arrays import round_to_bytes
 from ordrec.storage.schema import Array, Optional, Part
 
 __all__ = ["FEATURES", "HALF_LIVES", "LAGS", "LearntOrder", "OrderedFeatures", "log_shares"]
@@ -73,11 +73,14 @@ def log_shares(scores: np.ndarray, n_rated: int) -> np.ndarray:
 class LearntOrder:
     """What was learnt from the order of histories.
 
+    Tables and vectors are rounded to what a file holds of them, a byte for each number, so that a
+    model that was saved and loaded is the same.
+
     Attributes
     ----------
     cosines : DirectedCosines
     lifts : float32 array of shape (n_weighted_items, n_weighted_items) or None
-        Among the items of the cosines; row: the earlier item. Rounded to half precision. None
+        Among the items of the cosines; row: the earlier item. None
         where none of the features ``lag_...`` is used.
     rated : RatingTimes
     sequence : LogBilinear or None
@@ -86,7 +89,7 @@ class LearntOrder:
 
     stored: ClassVar = {
         "cosines": Part(DirectedCosines),
-        "lifts": Optional(Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16)),
+        "lifts": Optional(Array("weighted", "weighted", dtype=np.float32)),
         "rated": Part(RatingTimes),
         "sequence": Optional(Part(LogBilinear)),
     }
@@ -129,9 +132,11 @@ class LearntOrder:
             sequence = sequence.trained(rows, items, rng, AGAIN)
         elif "sequence" in names:
             sequence = LogBilinear.start(lifts, shares, rng).trained(rows, items, rng)
-        round_to_half(lifts)
+        sequence = sequence and sequence.rounded()
+        round_to_bytes(lifts)
         used = lifts if any(name in names for name in LAGS) else None
-        return cls(DirectedCosines.of(rows, items), used, RatingTimes.of(rows), sequence)
+        cosines = DirectedCosines.of(rows, items).rounded()
+        return cls(cosines, used, RatingTimes.of(rows), sequence)
 
     def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> LearntOrder:
         """Return what is counted anew after some histories have changed, and all else as it was.

@@ -33,7 +33,7 @@ from scipy import sparse
 
 from ordrec.choice.order import DatedRows
 from ordrec.runtime.compiling import compiled
-from ordrec.storage.arrays import round_to_half
+from ordrec.storage.arrays import round_to_bytes
 from ordrec.storage.schema import Array, Table
 
 __all__ = ["DirectedCosines", "counted_pairs", "item_shares", "lag_lifts"]
@@ -52,7 +52,7 @@ class DirectedCosines:
     ----------
     table : float32 array of shape (n_weighted_items, n_weighted_items)
         Among the items with weights in EASE whose square tables fit into its ``max_memory``; row:
-        the earlier item. Rounded to half precision.
+        the earlier item.
     earlier, later : float64 arrays of shape (n_weighted_items,)
         ``T_i.`` and ``T_.j`` when the table was made.
     added : csr_array of shape (n_weighted_items, n_weighted_items)
@@ -60,7 +60,7 @@ class DirectedCosines:
     """
 
     stored: ClassVar = {
-        "table": Array("weighted", "weighted", dtype=np.float32, stored_as=np.float16),
+        "table": Array("weighted", "weighted", dtype=np.float32),
         "earlier": Array("weighted", low=0.0),
         "later": Array("weighted", low=0.0),
         "added": Table("weighted", "weighted"),
@@ -78,8 +78,13 @@ class DirectedCosines:
         earlier, later = T.sum(axis=1, dtype=np.float64), T.sum(axis=0, dtype=np.float64)
         T /= _root(earlier).astype(np.float32)[:, None]
         T /= _root(later).astype(np.float32)
-        round_to_half(T)  # to what the file holds, so that a stored model is the same
         return cls(T, earlier, later, sparse.csr_array(T.shape, dtype=np.float64))
+
+    def rounded(self) -> DirectedCosines:
+        """Return the cosines with numbers of a byte each, as files have them."""
+        table = self.table.copy()
+        round_to_bytes(table)
+        return replace(self, table=table)
 
     def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> DirectedCosines:
         """Return (2) after some histories have changed; ``items`` are the codes of its rows."""

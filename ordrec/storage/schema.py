@@ -31,6 +31,7 @@ from scipy import sparse
 from ordrec.errors import ModelFileError
 from ordrec.storage.arrays import (
     LARGEST,
+    few_values,
     ids_from_arrays,
     ids_to_arrays,
     narrowed,
@@ -77,7 +78,6 @@ __all__ = [
 
 Length = str | int | None  # a name, a sum of names and numbers, or any
 Bound = float | str | None  # a number, or the name of a length
-FEW_VALUES, SEEN_FIRST = 128, 1 << 14  # of a table, and among how many entries they are found
 UNSET = object()  # read for an attribute that the model does not have
 
 
@@ -165,6 +165,15 @@ class Writer:
     def inside(self, name: str, shared: tuple[str, ...] = ()) -> Writer:
         """Return a writer for something inside this."""
         return Writer(self.kinds, self.arrays, f"{self.prefix}{name}.", shared)
+
+    def add_floats(self, name: str, array: np.ndarray) -> None:
+        """Write an array; one of floats that takes few values as codes of a byte each."""
+        place, values = self.prefix + name, few_values(array)
+        if values is None:
+            self.arrays[place] = array
+        else:
+            codes = np.searchsorted(values, array).astype(np.uint8)
+            self.arrays[f"{place}.values"], self.arrays[f"{place}.codes"] = values, codes
 
     def add_attributes(self, owner: Any) -> None:
         """Write the attributes that the class of an object declares."""
@@ -255,13 +264,19 @@ class Reader:
     ) -> np.ndarray:
         """Return an array after checking its type, shape and range; names unknown lengths."""
         full = self.prefix + name
-        found = self.arrays[full].shape if full in self.arrays else ()
+        coded = full not in self.arrays and f"{full}.codes" in self.arrays
+        where = f"{full}.codes" if coded else full
+        found = self.arrays[where].shape if where in self.arrays else ()
         lengths = tuple(
             self.length(length, found[axis] if len(found) == len(shape) else None)
             for axis, length in enumerate(shape)
         )
         bounds = self._bound(low), self._bound(high)
-        return take(self.arrays, full, dtype, lengths, low=bounds[0], high=bounds[1])
+        if not coded:
+            return take(self.arrays, full, dtype, lengths, low=bounds[0], high=bounds[1])
+        values = take(self.arrays, f"{full}.values", dtype, (None,), low=bounds[0], high=bounds[1])
+        codes = take(self.arrays, where, np.uint8, lengths, low=0, high=values.size - 1)
+        return values[codes]
 
     def length(self, length: Length, found: int | None = None) -> int | None:
         """Return a length; a name that is not known is given what is left of ``found``."""
@@ -391,7 +406,7 @@ class Array(Field):
             missing = np.isnan(array)
             file.arrays[f"{file.prefix}{name}.missing"] = missing
             array = np.where(missing, 0.0, array)
-        file.arrays[file.prefix + name] = array
+        file.add_floats(name, array)
 
     def read(self, file: Reader, name: str) -> np.ndarray:
         """Return the array after checking it."""
@@ -494,7 +509,7 @@ class Table(Field):
         file.arrays[f"{place}.start"] = narrowed(start.astype(np.int64))
         file.arrays[f"{place}.columns"] = narrowed(columns.astype(self.dtype))
         if not self.bare:
-            _write_repeated(file.arrays, f"{place}.entries", entries)
+            file.add_floats(f"{name}.entries", entries)
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the table after checking it."""
@@ -507,28 +522,10 @@ class Table(Field):
         file.length(self.entries, columns.size)
         if self.bare:
             return start, columns
-        entries = self._entries(file, f"{name}.entries", columns.shape)
+        entries = file.take(f"{name}.entries", np.float64, columns.shape, self.low, self.high)
         if self.parts:
             return start, columns, entries
         return sparse.csr_array((entries, columns, start), shape=(n_rows, n_columns))
-
-    def _entries(self, file: Reader, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the entries, or what their codes stand for."""
-        if f"{file.prefix}{name}.codes" not in file.arrays:
-            return file.take(name, np.float64, shape, self.low, self.high)
-        values = file.take(f"{name}.values", np.float64, (None,), self.low, self.high)
-        return values[file.take(f"{name}.codes", np.int64, shape, 0, values.size - 1)]
-
-
-def _write_repeated(arrays: dict[str, np.ndarray], name: str, entries: np.ndarray) -> None:
-    """Write numbers that take few values, as on a rating scale, as codes of these values."""
-    values = np.unique(entries[:SEEN_FIRST])
-    codes = np.minimum(np.searchsorted(values, entries), max(values.size - 1, 0))
-    few = 0 < values.size < min(FEW_VALUES, entries.size // 4)
-    if few and np.array_equal(values[codes], entries):
-        arrays[f"{name}.values"], arrays[f"{name}.codes"] = values, narrowed(codes)
-    else:
-        arrays[name] = entries
 
 
 class Matrix(Field):
@@ -549,7 +546,8 @@ class Matrix(Field):
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the matrix, as it was."""
-        if file.prefix + name in file.arrays:
+        place = file.prefix + name
+        if place in file.arrays or f"{place}.codes" in file.arrays:
             return self.dense.read(file, name)
         return self.thin.read(file, name).astype(self.dtype, copy=False)
 

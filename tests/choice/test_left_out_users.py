@@ -119,7 +119,10 @@ def test_the_unseen_weight_that_makes_better_lists_is_taken(monkeypatch) -> None
     alone = ImplicitALS(
         n_factors=4, regularization=model.als_regularization, unseen_weight=least
     ).fit(RATINGS)
-    np.testing.assert_allclose(model.als_.item_factors_, alone.item_factors_, rtol=1e-6)
+    largest = np.abs(alone.item_factors_).max()
+    np.testing.assert_allclose(  # a byte each
+        model.als_.item_factors_, alone.item_factors_, rtol=0.035, atol=largest / 4096
+    )
 
 
 def test_items_with_few_ratings_have_the_scores_of_als() -> None:

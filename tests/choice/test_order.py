@@ -78,9 +78,13 @@ def test_directed_cosines(seed) -> None:
     histories, rows = drawn(seed)
     C = DirectedCosines.of(rows, np.arange(N_ITEMS))
     expected = naive_order.cosines(histories, N_ITEMS)
-    np.testing.assert_allclose(C.table, expected, rtol=1e-3)  # in half precision
+    np.testing.assert_allclose(C.table, expected, rtol=1e-5)
     single = sparse.csr_array(np.eye(N_ITEMS))
     np.testing.assert_array_equal(C.spread(single), C.table)
+    rounded = C.rounded().table
+    np.testing.assert_allclose(rounded, C.table, rtol=0.035)
+    assert np.unique(rounded).size <= 255
+    assert not np.array_equal(rounded, C.table)
 
 
 @each_seed
@@ -107,7 +111,7 @@ def test_changed_histories_are_counted_as_if_from_the_beginning(seed) -> None:
     roots = np.sqrt(np.outer(T.sum(axis=1), T.sum(axis=0)))
     expected = np.divide(T, roots, out=np.zeros_like(T), where=T > 0)
     found = cosines.spread(sparse.csr_array(np.eye(some.size)))
-    np.testing.assert_allclose(found, expected, atol=2e-3)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
     whole = RatingTimes.of(rows)
     assert np.array_equal(rated.times, whole.times)
     assert np.array_equal(rated.counts(N_ITEMS), whole.counts(N_ITEMS))

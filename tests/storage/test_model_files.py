@@ -23,9 +23,11 @@ from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
 from ordrec.storage.archive import load_arrays, save_arrays
 from ordrec.storage.arrays import (
+    few_values,
     ids_from_arrays,
     ids_to_arrays,
     narrowed,
+    round_to_bytes,
     take,
     take_covariance,
     take_rows,
@@ -253,7 +255,7 @@ def test_archives_with_other_things_in_them_are_refused(path):
 
 def test_arrays_that_are_equal_are_written_once_and_deflated_where_they_shrink(path):
     """What is read are arrays of their own."""
-    noise = np.random.default_rng(0).random(40_000)
+    noise = np.random.default_rng(0).integers(-(2**62), 2**62, 40_000)
     arrays = {"a": noise, "b": np.zeros(50_000), "c": noise.copy(), "d": np.zeros(50_000)}
     save_arrays(path, arrays, {}, deflated=True)
     with zipfile.ZipFile(path) as archive:
@@ -265,7 +267,7 @@ def test_arrays_that_are_equal_are_written_once_and_deflated_where_they_shrink(p
     assert list(found) == list(arrays)
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
-    found["c"][0] = -1.0
+    found["c"][0] = -1
     assert found["a"][0] == noise[0]
 
 
@@ -494,3 +496,38 @@ def test_numbers_in_few_bytes_are_the_same_numbers(most: int) -> None:
         assert found.tolist() == numbers
         fits = all(-(2**15) <= number < 2**15 for number in numbers)
         assert (found.itemsize == 2) == fits
+
+
+@given(
+    hnp.arrays(
+        np.float32,
+        hnp.array_shapes(max_dims=2, max_side=30),
+        elements=st.floats(-9e4, 9e4, width=32),
+    )
+)
+def test_numbers_in_a_byte_each_are_near(array: np.ndarray) -> None:
+    rounded = array.copy()
+    round_to_bytes(rounded)
+    largest = min(float(np.abs(array).max()), 65504.0)
+    values = np.unique(rounded)
+    assert values.size <= 255
+    assert np.array_equal(values, values.astype(np.float16))
+    kept = np.clip(array, -largest, largest)
+    steps = 6e-8 if largest < 1.0 else 0.0  # of half precision near 0
+    np.testing.assert_allclose(rounded, kept, rtol=0.035, atol=largest / 4096 / 2 + steps)
+    again = rounded.copy()
+    round_to_bytes(again)
+    np.testing.assert_array_equal(again, rounded)  # what was rounded stays
+
+
+def test_values_of_rare_numbers_are_found_or_none() -> None:
+    many = np.zeros(100_000, dtype=np.float32)
+    many[-1] = 0.1  # not in half precision, and beyond the entries that are seen first
+    assert few_values(many) is None
+    many[-1] = 0.25
+    assert few_values(many).tolist() == [0.0, 0.25]
+    assert few_values(np.arange(2000.0) % 256).size == 256
+    assert few_values(np.arange(2000.0) % 257) is None
+    assert few_values(np.arange(4000.0) % 256 / 3.0).size == 256
+    assert few_values(np.arange(4000.0) % 257 / 3.0) is None
+    assert few_values(np.tile([1, 2], 4000)) is None  # integers have a width of their own

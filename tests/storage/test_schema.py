@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.storage.arrays import texts_from_arrays
@@ -27,6 +28,7 @@ from ordrec.storage.schema import (
     Parts,
     Reader,
     Storable,
+    Table,
     Text,
     Texts,
     Together,
@@ -275,3 +277,61 @@ def test_texts_end_where_they_may(ends: list[int]) -> None:
         texts_from_arrays("t", arrays)
     arrays["t.ends"] = np.array([0, 2, 2, 3])
     assert texts_from_arrays("t", arrays) == ["", "ab", "", "c"]
+
+
+class Wide(Storable):
+    stored: ClassVar = {
+        "rows_": Array("users", "factors", dtype=np.float32, low=-2, high=2),
+        "table_": Table("users", 2, high=1),
+    }
+
+
+WIDE = OnlyThese()
+WIDE.classes = {"Wide": Wide}
+
+
+def wide(values: list[float], repeated: int = 600) -> Wide:
+    model = Wide()
+    model.rows_ = np.tile(np.array(values, dtype=np.float32), (repeated, 1))
+    every = np.ones((repeated, 2)) * [0.2, 0.7]
+    model.table_ = sparse.csr_array(every)
+    return model
+
+
+def test_numbers_of_few_values_take_a_byte_each() -> None:
+    model = wide([0.5, -0.25, 0.0, 1.0])
+    arrays, metadata = contents_of(model, WIDE)
+    assert arrays["rows.codes"].dtype == arrays["table.entries.codes"].dtype == np.uint8
+    assert arrays["rows.values"].tolist() == [-0.25, 0.0, 0.5, 1.0]
+    assert arrays["table.entries.values"].tolist() == [0.2, 0.7]
+    assert "rows" not in arrays
+    again = model_of(arrays, metadata, WIDE)
+    assert again.rows_.dtype == np.float32
+    np.testing.assert_array_equal(again.rows_, model.rows_)
+    np.testing.assert_array_equal(again.table_.toarray(), model.table_.toarray())
+    few, _ = contents_of(wide([0.5], repeated=20), WIDE)  # short arrays are as they are
+    assert "rows" in few
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "says"),
+    [
+        ("rows.codes", np.full((600, 4), 4, dtype=np.uint8), r"'rows.codes' has entries outside"),
+        ("rows.codes", np.zeros((600, 4), dtype=np.int64), r"'rows.codes' has type int64"),
+        ("rows.codes", np.zeros(600, dtype=np.uint8), r"'rows.codes' has type uint8 and shape"),
+        ("rows.values", np.array([0.5, -0.25, 0.0, 3.0]), r"'rows.values' has type float64"),
+        ("rows.values", np.float32([0.5, -0.25, 0.0, 3.0]), r"'rows.values' has entries outside"),
+        ("rows.values", np.float32([0.5, np.nan, 0.0, 1.0]), r"'rows.values' holds NaN"),
+        ("rows.values", np.zeros((2, 2), np.float32), r"'rows.values' has type float32 and shape"),
+        ("rows.values", None, r"'rows.values' is missing"),
+        ("rows.codes", None, r"'rows' is missing"),
+        ("table.entries.values", np.array([0.2, 1.5]), "has entries outside"),
+    ],
+)
+def test_forged_codes_are_refused(name: str, array: np.ndarray | None, says: str) -> None:
+    arrays, metadata = contents_of(wide([0.5, -0.25, 0.0, 1.0]), WIDE)
+    forged = {key: found for key, found in arrays.items() if key != name}
+    if array is not None:
+        forged[name] = array
+    with pytest.raises(ModelFileError, match=says):
+        model_of(forged, metadata, WIDE)

@@ -33,7 +33,7 @@ from ordrec.rating.process.kernel.shared_features import (
 from ordrec.rating.process.solve.covariance import LARGEST_INVERTED, JointData
 from ordrec.rating.process.solve.owner_blocks import AT_ONCE
 from ordrec.rating.units import Units
-from ordrec.storage.arrays import as_in_half
+from ordrec.storage.arrays import as_in_half, round_to_bytes
 
 __all__ = [
     "Preparation",
@@ -332,7 +332,8 @@ def _products(
         as_in_half(np.hstack(list(group.values())).astype(np.float32, order="C"))
         for group in (psi, phi)
     ]
-    start, projection = _starts(users, shape[0]), as_in_half(projection)
+    start = _starts(users, shape[0])
+    round_to_bytes(projection)  # which describes new users only
     return SharedFeatures(
         features[0], features[1], _slices(psi), _slices(phi), start, items, projection
     )
