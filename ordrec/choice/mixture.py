@@ -66,6 +66,7 @@ USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 MANY = 300_000  # ratings: from here on more factors and one inner split
 MANY_ITEMS = 5000  # from here on, one group of users is left out, and no other ridge is tried
 USUAL_MIX = 0.35
+OF_SOLVING = 0.8  # share of max_memory for solving for EASE, beside the weights for another part
 MIXES = {  # the first that is no worse than the best by more than a standard error is taken
     "mixture": USUAL_MIX, "EASE": 0.0, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
     "mixture, mostly ALS": 0.65, "ALS": 1.0,
@@ -101,7 +102,7 @@ class ChoiceMixture(ListsNewItems):
     horizon : float
         How many next picks are meant, relative to the number of the user's ratings.
     max_memory : float
-        Gigabytes, see `EASE`.
+        Gigabytes that the choice may take: with 8, EASE is exact up to 20,000 items.
     n_jobs : int, optional
         Threads; all cores by default.
     random_state : int
@@ -236,7 +237,11 @@ class ChoiceMixture(ListsNewItems):
 
     def _new_ease(self, regularization: float | None) -> EASE:
         return EASE(
-            regularization, USER_POWER, ITEM_POWER, max_memory=self.max_memory, n_jobs=self.n_jobs
+            regularization,
+            USER_POWER,
+            ITEM_POWER,
+            max_memory=OF_SOLVING * self.max_memory,
+            n_jobs=self.n_jobs,
         )
 
     def _new_als(self, unseen_weight: float) -> ImplicitALS:

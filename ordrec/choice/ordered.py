@@ -90,6 +90,7 @@ LATEST_ORDER = (
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
 CHOOSING_USERS = 2000
+OF_MIXTURE = 0.625  # share of max_memory for the mixture, where tables of the order stand beside it
 CHOOSING_CELLS = 100_000_000  # features held at a time: 400 MB, or two square tables, as EASE needs
 
 
@@ -112,7 +113,9 @@ class OrderedChoice(ListsNewItems):
     n_factors : int, optional
         See `ChoiceMixture`.
     max_memory : float
-        Gigabytes, see `EASE`.
+        Gigabytes that the choice may take, in which eight square tables of items have room: with 8,
+        EASE is exact up to 15,811 items, and it is these, the most rated ones, of which the order
+        is learnt.
     n_jobs : int, optional
         Threads; all cores by default.
     random_state : int
@@ -173,7 +176,8 @@ class OrderedChoice(ListsNewItems):
         self.order_: LearntOrder | None = None
         mixture = ChoiceMixture(
             n_factors=self.n_factors, future=self.future if ordered else "random",
-            horizon=self.horizon, max_memory=self.max_memory, n_jobs=self.n_jobs,
+            horizon=self.horizon, n_jobs=self.n_jobs,
+            max_memory=(OF_MIXTURE if ordered else 1.0) * self.max_memory,
             random_state=self.random_state,
         )  # fmt: skip
         self.mixture_ = mixture.shared_with(self)

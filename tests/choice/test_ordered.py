@@ -48,6 +48,19 @@ def test_the_order_counts_where_it_says_what_comes_next(model) -> None:
     assert near > 2 * len(last)  # by chance, 5 of 40 items are so near: 0.6 for each user
 
 
+def test_tables_of_the_order_and_weights_share_the_memory() -> None:
+    """There is room for half of the cells where tables of the order stand beside the weights."""
+    gigabytes = 4 * 8 * 36**2 / 1e9  # in double precision, EASE alone has room for 36 items
+    undated = Ratings.from_frame(FRAME.drop(columns="timestamp"), scale=SCALE)
+    for ratings, n_items in ((RATINGS, 25), (undated, 32)):
+        model = OrderedChoice(n_factors=4, max_memory=gigabytes).fit(ratings)
+        ease = model.mixture_.ease_
+        assert not ease.is_exact
+        assert ease.block_items.size == n_items
+        assert (model.order_ is not None) == (ratings is RATINGS)
+    assert len(model.recommend(3, 5)) == 5
+
+
 def test_without_times_or_with_equal_times_it_is_the_mixture_to_the_digit() -> None:
     plain = FRAME.drop(columns="timestamp")
     mixture = ChoiceMixture(n_factors=4).fit(Ratings.from_frame(plain, scale=SCALE))

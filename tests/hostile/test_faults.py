@@ -28,7 +28,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.recommend import (
-    ImplicitALS,
+    OrderedChoice,
     OrdinalFactors,
     Recommender,
     fit_scan,
@@ -96,7 +96,7 @@ def test_a_worker_killed_during_a_fit_from_disk_changes_no_list(
     """All loops of the choice model and all visits of the factors run on the cluster."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("ordrec.models.workplace.LITTLE_WORK", -1)
-    synthetic_ratings(60, 40, n_ratings=1200, seed=3).to_partitions(
+    synthetic_ratings(60, 40, n_ratings=1200, dated=True, seed=3).to_partitions(
         tmp_path / "ratings", rows_per_part=400
     )
     scan = Ratings.scan(tmp_path / "ratings")
@@ -111,7 +111,7 @@ def test_a_worker_killed_during_a_fit_from_disk_changes_no_list(
 
     def lists(name: str, **options: Any) -> bytes:
         rating = OrdinalFactors(n_factors=2, max_iter=2, symmetric=False)
-        ready = Recommender(choice=ImplicitALS(n_factors=3, n_iter=3), rating=rating)
+        ready = Recommender(choice=OrderedChoice(n_factors=3), rating=rating)
         model = fit_scan(ready, scan, rows=300, **options)
         options.pop("progress", None)
         return recommend_scan(model, scan, tmp_path / f"{name}.csv", 5, **options).read_bytes()
