@@ -258,9 +258,10 @@ class EvaluationResult:
         if len(ranked):
             macro = ranked[ranked["average"] == "macro"]
             n_users = (macro if len(macro) else ranked)["n"].max()
+            same = "the same user" if n_users == 1 else f"the same {n_users} users"
             text += (
                 f" {' '.join(ranked['metric'].unique())}: over the whole catalogue except what the "
-                f"user rated in training, the same {n_users} users for all models."
+                f"user rated in training, {same} for all models."
             )
         if average in ("ips", "snips"):
             text += f" Weights: inverse propensities, {self.manifest.get('propensities', '')}."
