@@ -40,7 +40,9 @@ START = 200.0  # where the search for the ridge begins
 LEFT_OUT_USERS = 1000
 CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_items^3
 LARGEST_IN_DOUBLE = 500  # items; more are solved in single precision
-NEAREST_START = 100.0  # of the search for the ridge of regressions on few items
+# of the search for the ridge of regressions on few items: where it begins, and the relative gain
+# below which another solution is not worth its time
+NEAREST_START, NEAREST_GAIN = 100.0, 0.005
 PAIRS_SHARE = 0.4  # of max_memory, for the pairs that such regressions are made of
 
 MOST_POWER = 2  # of numbers of ratings: beyond it they overflow single precision
@@ -361,12 +363,13 @@ def chosen_ridge(
 
     def chosen() -> dict[str, np.ndarray]:
         if not exact:
-            quality = _by_held_parts(some, rows, n_ranks, n_jobs)
+            quality, least_gain = _by_held_parts(some, rows, n_ranks, n_jobs), NEAREST_GAIN
         else:
+            least_gain = 0.0
             own = problem() if some is inputs else some.problem(n_jobs)
             assert isinstance(own, EaseProblem)
             quality = _by_leaving_out(some, own, rows, n_ranks)
-        best, tried = climb_by_doubling(quality, start)
+        best, tried = climb_by_doubling(quality, start, least_gain)
         return {"best": np.array([best]), "tried": np.array(list(tried.items()))}
 
     found = kept("EASE ridge", (*about, inputs.item_power, rows, n_ranks), chosen)

@@ -35,11 +35,12 @@ SMALLEST, LARGEST = 1e-3, 1e7  # beyond these nothing changes any more
 
 
 def climb_by_doubling(
-    quality: Callable[[float], float], start: float
+    quality: Callable[[float], float], start: float, least_gain: float = 0.0
 ) -> tuple[float, dict[float, float]]:
     """Climb from ``start`` by doubling or halving until neither is better.
 
-    Returns the best value, and the quality of each value that was tried.
+    A step that gains no more than ``least_gain``, relative to the quality before, is taken, and is
+    the last one. Returns the best value, and the quality of each value that was tried.
 
     Examples
     --------
@@ -58,7 +59,9 @@ def climb_by_doubling(
         better = max((best, best / 2, best * 2), key=of)
         if better == best:
             break
-        best = better
+        gain, best = of(better) - of(best), better
+        if gain <= least_gain * abs(of(best)):
+            break
     return best, tried
 
 

@@ -33,6 +33,17 @@ def test_a_ridge_is_climbed_to_from_either_side(planted: float) -> None:
         assert abs(np.log(away / planted)) > 5
 
 
+def test_a_climb_ends_with_a_step_that_gains_little() -> None:
+    qualities = {100.0: 0.50, 50.0: 0.49, 200.0: 0.51, 400.0: 0.512, 800.0: 0.60}
+    best, tried = climb_by_doubling(qualities.__getitem__, 100.0, 0.005)
+    assert best == 400.0  # .4 per cent better than 200, which was 2 per cent better than 100
+    assert list(tried) == [100.0, 50.0, 200.0, 400.0]
+    qualities[1600.0] = 0.55
+    assert climb_by_doubling(qualities.__getitem__, 100.0, 0.003)[0] == 800.0
+    flat, tried = climb_by_doubling(lambda value: -np.inf, 100.0)
+    assert (flat, len(tried)) == (100.0, 3)
+
+
 def test_the_best_lists_are_chosen_unless_a_simpler_model_is_as_good() -> None:
     quality = np.random.default_rng(0).random(400)
     planted = {"simple": quality, "good": quality + 0.3, "better": quality + 0.5}
