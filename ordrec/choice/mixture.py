@@ -237,12 +237,9 @@ class ChoiceMixture(ListsNewItems):
 
     def _new_ease(self, regularization: float | None) -> EASE:
         return EASE(
-            regularization,
-            USER_POWER,
-            ITEM_POWER,
-            max_memory=OF_SOLVING * self.max_memory,
-            n_jobs=self.n_jobs,
-        )
+            regularization, USER_POWER, ITEM_POWER,
+            max_memory=OF_SOLVING * self.max_memory, n_jobs=self.n_jobs,
+        )  # fmt: skip
 
     def _new_als(self, unseen_weight: float) -> ImplicitALS:
         return ImplicitALS(

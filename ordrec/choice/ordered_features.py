@@ -80,8 +80,8 @@ class LearntOrder:
     ----------
     cosines : DirectedCosines
     lifts : float32 array of shape (n_weighted_items, n_weighted_items) or None
-        Among the items of the cosines; row: the earlier item. None
-        where none of the features ``lag_...`` is used.
+        Among the items of the cosines; row: the earlier item. None where none of the features
+        ``lag_...`` is used.
     rated : RatingTimes
     sequence : LogBilinear or None
         None where the feature of that name is not used.
@@ -133,9 +133,10 @@ class LearntOrder:
         elif "sequence" in names:
             sequence = LogBilinear.start(lifts, shares, rng).trained(rows, items, rng)
         sequence = sequence and sequence.rounded()
-        round_to_bytes(lifts)
+        cosines = DirectedCosines.of(rows, items)
+        for table in (lifts, cosines.table):
+            round_to_bytes(table)
         used = lifts if any(name in names for name in LAGS) else None
-        cosines = DirectedCosines.of(rows, items).rounded()
         return cls(cosines, used, RatingTimes.of(rows), sequence)
 
     def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> LearntOrder:

@@ -33,7 +33,6 @@ from scipy import sparse
 
 from ordrec.choice.order import DatedRows
 from ordrec.runtime.compiling import compiled
-from ordrec.storage.arrays import round_to_bytes
 from ordrec.storage.schema import Array, Table
 
 __all__ = ["DirectedCosines", "counted_pairs", "item_shares", "lag_lifts"]
@@ -79,12 +78,6 @@ class DirectedCosines:
         T /= _root(earlier).astype(np.float32)[:, None]
         T /= _root(later).astype(np.float32)
         return cls(T, earlier, later, sparse.csr_array(T.shape, dtype=np.float64))
-
-    def rounded(self) -> DirectedCosines:
-        """Return the cosines with numbers of a byte each, as files have them."""
-        table = self.table.copy()
-        round_to_bytes(table)
-        return replace(self, table=table)
 
     def changed(self, before: DatedRows, after: DatedRows, items: np.ndarray) -> DirectedCosines:
         """Return (2) after some histories have changed; ``items`` are the codes of its rows."""

@@ -48,6 +48,16 @@ def test_the_order_counts_where_it_says_what_comes_next(model) -> None:
     assert near > 2 * len(last)  # by chance, 5 of 40 items are so near: 0.6 for each user
 
 
+def test_what_is_learnt_takes_a_byte_for_each_number(model) -> None:
+    order, mixture = model.order_, model.mixture_
+    for table in (
+        order.cosines.table, order.sequence.contexts, order.sequence.targets,
+        mixture.ease_.weights_, mixture.als_.item_factors_,
+    ):  # fmt: skip
+        assert np.unique(table).size <= 255
+        assert np.array_equal(table, table.astype(np.float16))
+
+
 def test_tables_of_the_order_and_weights_share_the_memory() -> None:
     """There is room for half of the cells where tables of the order stand beside the weights."""
     gigabytes = 4 * 8 * 36**2 / 1e9  # in double precision, EASE alone has room for 36 items
