@@ -26,7 +26,8 @@ like what comes before them: the last picks are harder to guess than earlier one
 easier on other. For some users, the entries before those set aside are therefore set aside, too,
 and the same models list them. By how much a calibration on these is wrong about what came after
 them, so much is the calibration taken to be wrong about what comes next, as far as the difference
-is more than chance.
+is more than chance. Where a whole part is set aside, models learn from much less than the final
+ones do. How many hits that costs is seen from models that have learnt from still less.
 """
 
 from __future__ import annotations
@@ -201,9 +202,6 @@ class PickCalibration:
     def drifted(self, earlier: ListedScores, later: ListedScores, lower: Self) -> Self:
         """Return the calibration without what another one was wrong by, one part before.
 
-        The logarithm of the hits that it expected over those there were is drawn towards 0, as one
-        that is known with a standard error and is usually of the size `USUAL_DRIFT`.
-
         Parameters
         ----------
         earlier, later : ListedScores
@@ -211,13 +209,30 @@ class PickCalibration:
         lower : PickCalibration
             Fitted to the earlier lists.
         """
-        before, hits = earlier.hits, later.hits
-        if not before.any() or not hits.any():
+        if not earlier.hits.any() or not later.hits.any():
             return self
         expected = float(lower.p_pick(later.scores[:, :TOP], later.counts).sum())
-        spread = float(np.std(hits / hits.mean() - before / before.mean()))
-        known = USUAL_DRIFT**2 / (USUAL_DRIFT**2 + spread**2 / hits.size)
-        return replace(self, bias=self.bias * float(expected / hits.sum()) ** known)
+        wrong = _beyond_chance(expected / later.hits.sum(), later, earlier)
+        return replace(self, bias=self.bias * wrong)
+
+    def with_more(self, less: ListedScores, lists: ListedScores, power: float) -> Self:
+        """Return the calibration for models that have learnt from more than those of some lists.
+
+        Hits are taken to grow by the same factor whenever what is learnt from does.
+
+        Parameters
+        ----------
+        less, lists : ListedScores
+            Of the same part of the same users' histories, by models that have learnt from less, and
+            by those of the lists that the calibration is fitted to.
+        power : float
+            The logarithm of how much more there is to learn from than for these, relative to that
+            of how much more that was than for ``less``.
+        """
+        if not less.hits.any() or not lists.hits.any():
+            return self
+        growth = _beyond_chance(lists.hits.sum() / less.hits.sum(), lists, less)
+        return replace(self, bias=self.bias / growth**power)
 
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the probability that each item of each list is picked next.
@@ -282,6 +297,17 @@ class PickCalibration:
             slope=slope / spread,
             by_count=by_count,
         )
+
+
+def _beyond_chance(ratio: float, one: ListedScores, other: ListedScores) -> float:
+    """A ratio that compares the hits of two lists of each user, drawn towards 1.
+
+    Its logarithm is taken to be usually of the size `USUAL_DRIFT`, and to have the standard error
+    of that of the ratio of the hits.
+    """
+    differences = one.hits / one.hits.mean() - other.hits / other.hits.mean()
+    usual, chance = USUAL_DRIFT**2, float(np.var(differences)) / differences.size
+    return float(ratio) ** (usual / (usual + chance))
 
 
 def learnt_calibration(

@@ -24,7 +24,7 @@ leave it out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -223,25 +223,40 @@ class OrderedChoice(ListsNewItems):
         if not self.weights_:
             self.mixture_.calibrate(rows.history, rows.times, rng)
             return self.mixture_.calibration_
-        next_pick, crossed = self.future == "next", self.chosen_.name == LOGIT
-        if not next_pick:
-            crossed = False  # the weights come from another part
-            share, names = self.horizon / (1.0 + self.horizon), tuple(self.weights_)
-            trial = (
-                self._inner_trial(rows, share, rng, names, trial.features, looks_back=True) or trial
-            )
+        if self.future == "next":
+            return self._of_next(trial)
+        share, names = self.horizon / (1.0 + self.horizon), tuple(self.weights_)
+        of_share = self._inner_trial(rows, share, rng, names, trial.features, looks_back=True)
+        if of_share is None:
+            return PickCalibration.of_latest(trial.lists(self.weights_))
+        return self._of_latest(trial, of_share)
+
+    def _of_next(self, trial: _Trial) -> PickCalibration:
+        crossed = self.chosen_.name == LOGIT
         lists = trial.lists(self.weights_, crossed=crossed)
-        found = PickCalibration.of_latest(lists)
-        if next_pick:
-            found = found.matched(lists, *self.listed_scores(trial.users, TOP))
+        final = self.listed_scores(trial.users, TOP)
+        found = PickCalibration.of_latest(lists).matched(lists, *final)
         if trial.earlier is None:
             return found
         earlier = trial.earlier_lists(self.weights_, crossed=crossed)
         later = lists.of_rows(trial.looks_back)
-        lower = PickCalibration.of_latest(earlier)
-        if next_pick:
-            lower = lower.matched(earlier, later.scores, later.counts)
+        lower = PickCalibration.of_latest(earlier).matched(earlier, later.scores, later.counts)
         return found.drifted(earlier, later, lower)
+
+    def _of_latest(self, half: _Trial, trial: _Trial) -> PickCalibration:
+        lists = trial.lists(self.weights_)
+        found = PickCalibration.of_latest(lists)
+        if trial.earlier is not None:
+            earlier, later = trial.earlier_lists(self.weights_), lists.of_rows(trial.looks_back)
+            found = found.drifted(earlier, later, PickCalibration.of_latest(earlier))
+        whole, learnt, less = (
+            np.log(n) for n in (self.joined_history.nnz, trial.n_learnt, half.n_learnt)
+        )
+        if less == learnt:
+            return found
+        by_half = half.lists_from(trial.split, trial.choosing, self.weights_)
+        same = lists.of_rows(np.arange(trial.choosing.size))
+        return found.with_more(by_half, same, (whole - learnt) / (learnt - less))
 
     def _inner_trial(
         self,
@@ -521,16 +536,17 @@ class _Trial:
         assert split.given_times is not None
         assert learnt.given_times is not None
         self.mixture, self.split, self.earlier, self.names = mixture, split, earlier, names
-        self.users, choosing = users, users[:n_choosing]
+        self.users, self.choosing = users, users[:n_choosing]
+        self.n_learnt = learnt.given.nnz
         counts = np.bincount(learnt.given.indices, minlength=learnt.given.shape[1])
         ease, als = mixture.part_models(learnt.given, counts)
         given = DatedRows.of(learnt.given, learnt.given_times)
         order = LearntOrder.of(given, ease.block_items, counts, rng, names, near)
         self.features = OrderedFeatures(ease, als, order, counts)
-        self.rows = DatedRows.taken(split.given, split.given_times, choosing)
+        self.rows = DatedRows.taken(split.given, split.given_times, self.choosing)
         items = ease.block_items
         self.items = items if items.size >= NEXT_DEPTH else np.arange(counts.size)
-        held = split.held[choosing]
+        held = split.held[self.choosing]
         self.graded, self.depth = graded, 10 if graded else NEXT_DEPTH
         self.measure = ListQuality(held, n_ranks, self.depth)
         self.held = sparse.csr_array(held[:, self.items])
@@ -596,7 +612,10 @@ class _Trial:
         sizes = np.diff(self.rows.history.indptr)
         own = ListedScores.of(scores, sizes, self.held)
         others = np.arange(sizes.size, self.users.size)
-        return ListedScores.joined([own, *self._lists_of(self.split, others, weights, crossed)])
+        blocks = self._blocks(
+            self.split, self.users[others], self._weights_of(others, weights, crossed)
+        )
+        return ListedScores.joined([own, *blocks])
 
     @cached_property
     def looks_back(self) -> np.ndarray:
@@ -607,23 +626,36 @@ class _Trial:
     def earlier_lists(self, weights: Mapping[str, float], *, crossed: bool = False) -> ListedScores:
         """Return the same of the earlier part, for the users of whom one is set aside."""
         assert self.earlier is not None
-        return ListedScores.joined(self._lists_of(self.earlier, self.looks_back, weights, crossed))
+        users, own = (
+            self.users[self.looks_back],
+            self._weights_of(self.looks_back, weights, crossed),
+        )
+        return ListedScores.joined([*self._blocks(self.earlier, users, own)])
 
-    def _lists_of(
-        self, part: InnerSplit, places: np.ndarray, weights: Mapping[str, float], crossed: bool
-    ) -> list[ListedScores]:
-        """Lists for users by place from what is given in a split, block by block."""
+    def lists_from(
+        self, part: InnerSplit, users: np.ndarray, weights: Mapping[str, float]
+    ) -> ListedScores:
+        """Return the lists of users by code from what is given in another split.
+
+        Nothing that it sets aside may be given in the trial's own one.
+        """
+        own = self._weights_of(np.arange(users.size), weights, crossed=False)
+        return ListedScores.joined([*self._blocks(part, users, own)])
+
+    def _blocks(
+        self, part: InnerSplit, users: np.ndarray, weights: np.ndarray
+    ) -> Iterator[ListedScores]:
+        """Lists from what is given in a split, with a row of weights for each user."""
         assert part.given_times is not None
-        found, width = [], self.mixture.block_size()
-        for first in range(0, places.size, width):
-            block = places[first : first + width]
-            rows = DatedRows.taken(part.given, part.given_times, self.users[block])
-            features = self.features.block(self.names, rows, self.items)
-            scores = weighted(features, self._weights_of(block, weights, crossed))
+        width, used = self.mixture.block_size(), np.flatnonzero(weights.any(axis=0))
+        names = [self.names[k] for k in used]
+        for first in range(0, users.size, width):
+            block = slice(first, first + width)
+            rows = DatedRows.taken(part.given, part.given_times, users[block])
+            scores = weighted(self.features.block(names, rows, self.items), weights[block, used])
             scores[~self._allowed(rows.history)] = -np.inf
-            held = sparse.csr_array(part.held[self.users[block]][:, self.items])
-            found.append(ListedScores.of(scores, np.diff(rows.history.indptr), held))
-        return found
+            held = sparse.csr_array(part.held[users[block]][:, self.items])
+            yield ListedScores.of(scores, np.diff(rows.history.indptr), held)
 
     def _quality(self, scores: np.ndarray) -> np.ndarray:
         scores[~self.allowed] = -np.inf

@@ -133,3 +133,18 @@ def test_what_was_wrong_one_part_before_is_divided_out() -> None:
     none = ListedScores(later.scores, later.counts, np.zeros_like(later.picked))
     assert found.drifted(earlier, none, lower) == found
     assert found.drifted(none, later, lower) == found
+
+
+def test_models_that_learn_from_more_hit_more_often() -> None:
+    """As often more as for the last such step, if that was of the same size."""
+    lists = drawn(11, 0.0, 1.0)
+    rng = np.random.default_rng(12)
+    thin = lists.picked & (rng.random(lists.picked.shape) < 0.9)
+    less = ListedScores(lists.scores, lists.counts, thin)
+    found = PickCalibration.of_latest(lists)
+    grown = found.with_more(less, lists, 1.0).bias / found.bias
+    assert grown == pytest.approx(0.9, abs=0.03)
+    assert found.with_more(less, lists, 0.5).bias / found.bias == pytest.approx(grown**0.5)
+    none = ListedScores(lists.scores, lists.counts, np.zeros_like(thin))
+    assert found.with_more(none, lists, 1.0) == found
+    assert found.with_more(less, none, 1.0) == found

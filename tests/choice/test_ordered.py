@@ -411,6 +411,30 @@ def test_the_part_before_reaches_no_table_and_is_given_where_the_last_is_asked_f
         assert newest[trial.users[place]] in trial.rows.history[[place]].indices
 
 
+def test_models_of_another_part_list_for_the_same_histories(model) -> None:
+    dated, rng = DatedRows.of(model._history, model._times), np.random.default_rng(1)
+    latest = OrderedChoice("latest", n_factors=4)
+    latest.__dict__ |= {name: model.__dict__[name] for name in ("mixture_", "scale_", "_events")}
+    half = latest._inner_trial(dated, 0.5, rng, FEATURES)
+    part = latest._inner_trial(dated, 0.2, rng, FEATURES, half.features, looks_back=True)
+    assert half.n_learnt < part.n_learnt < model._history.nnz
+    weights = {"ease": 0.5, "after": 1.0, "month": 0.5}
+    own, lists = part.lists(weights), half.lists_from(part.split, part.users, weights)
+    again = part.lists_from(part.split, part.users, weights)
+    np.testing.assert_allclose(again.scores, own.scores, atol=1e-5)
+    assert np.array_equal(lists.counts, own.counts)
+    assert not np.allclose(lists.scores[:, 0], own.scores[:, 0])
+    for place in (0, 7, 30):
+        user = part.users[[place]]
+        given = DatedRows.taken(part.split.given, part.split.given_times, user)
+        scores = half.features.weighted_sum(weights, given)[0, half.items]
+        scores[np.isin(half.items, given.history.indices)] = -np.inf
+        best = np.argsort(-scores)[:10]
+        np.testing.assert_allclose(lists.scores[place, :10], scores[best], atol=1e-4)
+        held = part.split.held[user].indices
+        assert lists.hits[place] == np.isin(half.items[best], held).sum()
+
+
 def test_lists_of_the_part_before_are_those_of_shorter_histories(model, monkeypatch) -> None:
     """By the weights that have not seen the user's picks, as for the last part."""
     monkeypatch.setattr(ordered, "EARLIER", 0.04)
