@@ -90,7 +90,8 @@ LATEST_ORDER = (
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
 CHOOSING_USERS, CALIBRATING_USERS = 2000, 4000
-EARLIER = 0.05  # of all entries, set aside besides to see how picks drift
+# of all entries, set aside besides to see how picks drift; fewer where what is left chooses, too
+EARLIER_PICKS, EARLIER_PARTS = 0.02, 0.05
 CHOOSING_CELLS = 100_000_000  # features held at a time: 400 MB, or two square tables, as EASE needs
 
 
@@ -285,7 +286,7 @@ class OrderedChoice(ListsNewItems):
             return None
         users = rng.permutation(split.rows)
         users = np.concatenate([np.sort(users[:n_users]), np.sort(users[n_users:])])
-        earlier = self._earlier(split, share, rng) if looks_back else None
+        earlier = self._earlier(split, users[:n_users], share, rng) if looks_back else None
         graded = self.future != "next"
         return _Trial(
             self.mixture_, split, users, n_users, earlier, self.scale_.n_ranks, graded, names, rng,
@@ -293,13 +294,16 @@ class OrderedChoice(ListsNewItems):
         )  # fmt: skip
 
     def _earlier(
-        self, split: InnerSplit, share: float, rng: np.random.Generator
+        self, split: InnerSplit, choosing: np.ndarray, share: float, rng: np.random.Generator
     ) -> InnerSplit | None:
         """What is given without the part that came before what is set aside, for some users."""
-        users = rng.permutation(split.rows)
-        one = self.future == "next"
-        sizes = np.ones(users.size) if one else share * np.diff(split.given.indptr)[users]
-        few = users[np.cumsum(sizes) <= EARLIER * split.given.nnz]
+        users, one = rng.permutation(split.rows), self.future == "next"
+        if one:  # those who choose last, so that models know their histories as in the end
+            users = users[np.argsort(np.isin(users, choosing), kind="stable")]
+            few = users[: int(EARLIER_PICKS * split.given.nnz)]
+        else:
+            sizes = share * np.diff(split.given.indptr)[users]
+            few = users[np.cumsum(sizes) <= EARLIER_PARTS * split.given.nnz]
         (earlier,) = inner_splits(
             split.given, 1, share, rng, times=split.given_times, max_users=few.size,
             one=one, events=is_event(split.given, self.event_entries), users=few,

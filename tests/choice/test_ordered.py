@@ -389,7 +389,7 @@ def looking_back(model: OrderedChoice, history: sparse.csr_array) -> ordered._Tr
 def test_the_part_before_reaches_no_table_and_is_given_where_the_last_is_asked_for(
     model, monkeypatch
 ) -> None:
-    monkeypatch.setattr(ordered, "EARLIER", 0.04)
+    monkeypatch.setattr(ordered, "EARLIER_PICKS", 0.04)
     history = model._history
     trial = looking_back(model, history)
     assert 20 <= trial.earlier.rows.size < trial.users.size
@@ -437,14 +437,14 @@ def test_models_of_another_part_list_for_the_same_histories(model) -> None:
 
 def test_lists_of_the_part_before_are_those_of_shorter_histories(model, monkeypatch) -> None:
     """By the weights that have not seen the user's picks, as for the last part."""
-    monkeypatch.setattr(ordered, "EARLIER", 0.04)
+    monkeypatch.setattr(ordered, "EARLIER_PICKS", 0.04)
     monkeypatch.setattr(ordered, "CHOOSING_USERS", 70)
     trial = looking_back(model, model._history)
     weights = trial.logit()
     found, later = trial.earlier_lists(weights, crossed=True), trial.lists(weights, crossed=True)
     assert later.counts.size == trial.users.size > 70 == trial.held.shape[0]
     assert set(trial.users[trial.looks_back]) == set(trial.earlier.rows.tolist())
-    assert (trial.looks_back >= 70).any()
+    assert set(range(70, trial.users.size)) < set(trial.looks_back.tolist())
     assert (trial.looks_back < 70).any()
     dated = DatedRows.of(model._history, model._times)
     for number, place in enumerate(trial.looks_back):
