@@ -21,7 +21,13 @@ their geometric mean is taken.
 
 Where picks do not come in any order, (2) does not hold. Lists by what was picked last are made from
 histories whose last entry, or latest part, was set aside, and (1) itself is fitted as the
-probability that an item is in it; the horizon is then given as 0.
+probability that an item is in it; the horizon is then given as 0. The ends of histories are not
+like what comes before them: the last picks are harder to guess than earlier ones on some data, and
+easier on other. For some users, the entries before those set aside are therefore set aside, too,
+and the same models list them. By how much a calibration on these is wrong about what came after
+them, so much is the calibration taken to be wrong about what comes next, as far as the difference
+is more than chance. Where a whole part is set aside, models learn from much less than the final
+ones do. How many hits that costs is seen from models that have learnt from still less.
 """
 
 from __future__ import annotations
@@ -61,6 +67,7 @@ __all__ = [
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
 USUAL_GROWTH, FEW_HITS = 1.4, 20.0  # of hits when histories get longer by a quarter
+USUAL_DRIFT = 0.07  # of the logarithm of hits from one part of histories to the next
 TOP = 10  # where expected picks are compared with those there are
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
 
@@ -96,6 +103,15 @@ class ListedScores:
             counts,
             there & np.take_along_axis(picked, best, axis=1),
         )
+
+    @property
+    def hits(self) -> np.ndarray:
+        """How many of the first places of each list are in the part set aside."""
+        return self.picked[:, :TOP].sum(axis=1)
+
+    def of_rows(self, rows: np.ndarray) -> ListedScores:
+        """Some of the lists."""
+        return ListedScores(self.scores[rows], self.counts[rows], self.picked[rows])
 
     @classmethod
     def joined(cls, parts: Sequence[ListedScores]) -> ListedScores:
@@ -146,21 +162,21 @@ class PickCalibration:
         whole = 1.0 + horizon
         above = (1.0 - share) / whole, share / whole
         calibration = cls(horizon)._fit(lists, *above)
-        if deeper is None or not deeper.picked.any() or not lists.picked[:, :TOP].any():
+        if deeper is None or not deeper.picked.any() or not lists.hits.any():
             return calibration
         below = above[0] * (1.0 - share), above[0] * share
         lower = cls(horizon)._fit(deeper, *below)
         expected = lower._probabilities(lists.scores[:, :TOP], lists.counts, *above).sum()
-        return replace(calibration, bias=float(expected / lists.picked[:, :TOP].sum()))
+        return replace(calibration, bias=float(expected / lists.hits.sum()))
 
     @classmethod
     def of_latest(cls, lists: ListedScores) -> PickCalibration:
         """Fit (1) alone, to lists from histories whose end was set aside."""
         calibration = cls(0.0)._fit(lists, 0.0, 1.0)
-        if not lists.picked[:, :TOP].any():
+        if not lists.hits.any():
             return calibration
         expected = calibration.p_pick(lists.scores[:, :TOP], lists.counts).sum()
-        return replace(calibration, bias=float(expected / lists.picked[:, :TOP].sum()))
+        return replace(calibration, bias=float(expected / lists.hits.sum()))
 
     def matched(self, lists: ListedScores, scores: np.ndarray, counts: np.ndarray) -> Self:
         """Return the calibration by which other lists of the same users expect as many hits.
@@ -177,11 +193,46 @@ class PickCalibration:
         counts : array of shape (n_lists,)
             Ratings of each user.
         """
-        hits = int(lists.picked[:, :TOP].sum())
+        hits = int(lists.hits.sum())
         if not hits:
             return self
         expected = float(self.p_pick(scores[:, :TOP], counts).sum())
         return replace(self, bias=self.bias * expected / hits)
+
+    def drifted(self, earlier: ListedScores, later: ListedScores, lower: Self) -> Self:
+        """Return the calibration without what another one was wrong by, one part before.
+
+        Parameters
+        ----------
+        earlier, later : ListedScores
+            Of the same users: of one part of their histories, and of the part that came after it.
+        lower : PickCalibration
+            Fitted to the earlier lists.
+        """
+        if not earlier.hits.any() or not later.hits.any():
+            return self
+        expected = float(lower.p_pick(later.scores[:, :TOP], later.counts).sum())
+        wrong = _beyond_chance(expected / later.hits.sum(), later, earlier)
+        return replace(self, bias=self.bias * wrong)
+
+    def with_more(self, less: ListedScores, lists: ListedScores, power: float) -> Self:
+        """Return the calibration for models that have learnt from more than those of some lists.
+
+        Hits are taken to grow by the same factor whenever what is learnt from does.
+
+        Parameters
+        ----------
+        less, lists : ListedScores
+            Of the same part of the same users' histories, by models that have learnt from less, and
+            by those of the lists that the calibration is fitted to.
+        power : float
+            The logarithm of how much more there is to learn from than for these, relative to that
+            of how much more that was than for ``less``.
+        """
+        if not less.hits.any() or not lists.hits.any():
+            return self
+        growth = _beyond_chance(lists.hits.sum() / less.hits.sum(), lists, less)
+        return replace(self, bias=self.bias / growth**power)
 
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the probability that each item of each list is picked next.
@@ -248,6 +299,17 @@ class PickCalibration:
         )
 
 
+def _beyond_chance(ratio: float, one: ListedScores, other: ListedScores) -> float:
+    """A ratio that compares the hits of two lists of each user, drawn towards 1.
+
+    Its logarithm is taken to be usually of the size `USUAL_DRIFT`, and to have the standard error
+    of that of the ratio of the hits.
+    """
+    differences = one.hits / one.hits.mean() - other.hits / other.hits.mean()
+    usual, chance = USUAL_DRIFT**2, float(np.var(differences)) / differences.size
+    return float(ratio) ** (usual / (usual + chance))
+
+
 def learnt_calibration(
     lists_of: Callable[[InnerSplit], ListedScores],
     final_lists: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
@@ -309,7 +371,7 @@ def hits_to_come(above: ListedScores, below: ListedScores) -> float:
     hits, a usual growth counts for some.
     """
     at_once = above.counts.size / below.counts.size  # lists of a user above, for each below
-    hits = float(above.picked[:, :TOP].sum()), float(below.picked[:, :TOP].sum()) * at_once
+    hits = float(above.hits.sum()), float(below.hits.sum()) * at_once
     growth = (hits[0] + USUAL_GROWTH * FEW_HITS) / (hits[1] + FEW_HITS)
     return growth * max(hits[0], 1.0) / above.counts.size
 

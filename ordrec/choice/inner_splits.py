@@ -165,6 +165,7 @@ def inner_splits(
     max_users: int,
     one: bool = False,
     events: np.ndarray | None = None,
+    users: np.ndarray | None = None,
 ) -> list[InnerSplit]:
     """Set aside a share of every user's entries, several times.
 
@@ -185,6 +186,8 @@ def inner_splits(
         Set aside one entry of each user in place of a share.
     events : bool array, optional
         Which entries of the history are events: they are not set aside, and do not count.
+    users : int64 array, optional
+        Of whom something is set aside; all by default.
     """
     sizes = np.diff(history.indptr)
     user = np.repeat(np.arange(history.shape[0]), sizes)
@@ -192,6 +195,8 @@ def inner_splits(
     n_picks = np.bincount(user[is_pick], minlength=sizes.size)
     wanted = np.ones_like(sizes) if one else np.rint(share * n_picks).astype(np.int64)
     count = np.minimum(wanted, np.maximum(n_picks - 1, 0))
+    if users is not None:
+        count[~np.isin(np.arange(count.size), users)] = 0
     found = []
     for _ in range(n_splits):
         keys = rng.random(history.nnz)

@@ -140,7 +140,11 @@ class NewItems:
         )  # fmt: skip
 
     def scores(
-        self, factors: np.ndarray, counts: np.ndarray, calibration: PickCalibration
+        self,
+        factors: np.ndarray,
+        counts: np.ndarray,
+        calibration: PickCalibration,
+        share: np.ndarray | float,
     ) -> np.ndarray:
         """Return the scores of the new items on the scale of the others.
 
@@ -151,9 +155,11 @@ class NewItems:
             Numbers of their ratings.
         calibration : PickCalibration
             Of the scores of the other items.
+        share : array of shape (n_users,) or float
+            Picks to come, relative to the number of ratings.
         """
         raw = _raw(factors @ self.factors.T)
-        share = calibration.horizon or 1.0 / np.maximum(counts, 1)[:, None]
+        share = np.broadcast_to(share, counts.shape)[:, None]
         p = np.minimum(share, 1.0) * self.calibration.p_pick(raw, counts)
         return calibration.scores_of(p, counts)
 
@@ -258,6 +264,8 @@ class ListsNewItems(ChoiceModel):
 
     new_items_: NewItems | None = None
     calibration_: PickCalibration
+    future: str
+    horizon: float
 
     def _new_items(self) -> np.ndarray:
         """Which items without ratings the model can list."""
@@ -297,7 +305,8 @@ class ListsNewItems(ChoiceModel):
     ) -> np.ndarray:
         """Return scores with those of the new items in their place; they are overwritten."""
         if self.new_items_ is not None:
+            share = 1.0 / np.maximum(counts, 1) if self.future == "next" else self.horizon
             scores[:, self.new_items_.items] = self.new_items_.scores(
-                factors(), counts, self.calibration_
+                factors(), counts, self.calibration_, share
             )
         return scores

@@ -24,7 +24,7 @@ leave it out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -89,8 +89,10 @@ LATEST_ORDER = (
 )  # fmt: skip
 HALF = 0.5
 NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
-CHOOSING_USERS = 2000
 OF_MIXTURE = 0.625  # share of max_memory for the mixture, where tables of the order stand beside it
+CHOOSING_USERS, CALIBRATING_USERS = 2000, 4000
+# of all entries, set aside besides to see how picks drift; fewer where what is left chooses, too
+EARLIER_PICKS, EARLIER_PARTS = 0.02, 0.05
 CHOOSING_CELLS = 100_000_000  # features held at a time: 400 MB, or two square tables, as EASE needs
 
 
@@ -198,7 +200,7 @@ class OrderedChoice(ListsNewItems):
         self.mixture_.learn_parts(history, times, rng)
         report(0.4, 1.0, "order", span=0.0)
         rows = DatedRows.of(history, times)
-        trial = self._inner_trial(rows, HALF, rng, FEATURES)
+        trial = self._inner_trial(rows, HALF, rng, FEATURES, looks_back=self.future == "next")
         self.chosen_ = self.mixture_.chosen_
         if trial is None:  # too few users to choose by
             self.calibration_ = PickCalibration(self.horizon)
@@ -227,13 +229,39 @@ class OrderedChoice(ListsNewItems):
             self.mixture_.calibrate(rows.history, rows.times, rng)
             return self.mixture_.calibration_
         if self.future == "next":
-            lists = trial.lists(self.weights_, crossed=self.chosen_.name == LOGIT)
-            final = self.listed_scores(trial.split.rows, TOP)
-            return PickCalibration.of_latest(lists).matched(lists, *final)
-        share = self.horizon / (1.0 + self.horizon)
-        names = tuple(self.weights_)
-        trial = self._inner_trial(rows, share, rng, names, trial.features) or trial
-        return PickCalibration.of_latest(trial.lists(self.weights_))
+            return self._of_next(trial)
+        share, names = self.horizon / (1.0 + self.horizon), tuple(self.weights_)
+        of_share = self._inner_trial(rows, share, rng, names, trial.features, looks_back=True)
+        if of_share is None:
+            return PickCalibration.of_latest(trial.lists(self.weights_))
+        return self._of_latest(trial, of_share)
+
+    def _of_next(self, trial: _Trial) -> PickCalibration:
+        crossed = self.chosen_.name == LOGIT
+        lists = trial.lists(self.weights_, crossed=crossed)
+        final = self.listed_scores(trial.users, TOP)
+        found = PickCalibration.of_latest(lists).matched(lists, *final)
+        if trial.earlier is None:
+            return found
+        earlier = trial.earlier_lists(self.weights_, crossed=crossed)
+        later = lists.of_rows(trial.looks_back)
+        lower = PickCalibration.of_latest(earlier).matched(earlier, later.scores, later.counts)
+        return found.drifted(earlier, later, lower)
+
+    def _of_latest(self, half: _Trial, trial: _Trial) -> PickCalibration:
+        lists = trial.lists(self.weights_)
+        found = PickCalibration.of_latest(lists)
+        if trial.earlier is not None:
+            earlier, later = trial.earlier_lists(self.weights_), lists.of_rows(trial.looks_back)
+            found = found.drifted(earlier, later, PickCalibration.of_latest(earlier))
+        whole, learnt, less = (
+            np.log(n) for n in (self.joined_history.nnz, trial.n_learnt, half.n_learnt)
+        )
+        if less == learnt:
+            return found
+        by_half = half.lists_from(trial.split, trial.choosing, self.weights_)
+        same = lists.of_rows(np.arange(trial.choosing.size))
+        return found.with_more(by_half, same, (whole - learnt) / (learnt - less))
 
     def _inner_trial(
         self,
@@ -242,19 +270,49 @@ class OrderedChoice(ListsNewItems):
         rng: np.random.Generator,
         names: tuple[str, ...],
         near: OrderedFeatures | None = None,
+        *,
+        looks_back: bool = False,
     ) -> _Trial | None:
-        """Both models and some features, fitted to histories without a part of their ends."""
+        """Both models and some features, fitted to histories without a part of their ends.
+
+        With ``looks_back``, the part before it is set aside, too, for as many users as have a small
+        share of all entries in it.
+        """
         history, n_items = dated.history, self.mixture_.ease_.block_items.size
         cells = max(CHOOSING_CELLS, 2 * n_items**2)
+        n_users = min(CHOOSING_USERS, max(cells // max(n_items * len(names), 1), FEW_USERS))
         (split,) = inner_splits(
             history, 1, share, rng, times=dated.times,
-            max_users=min(CHOOSING_USERS, max(cells // max(n_items * len(names), 1), FEW_USERS)),
+            max_users=CALIBRATING_USERS if looks_back else n_users,
             one=self.future == "next", events=is_event(history, self.event_entries),
         )  # fmt: skip
         if split.rows.size < FEW_USERS:
             return None
+        users = rng.permutation(split.rows)
+        users = np.concatenate([np.sort(users[:n_users]), np.sort(users[n_users:])])
+        earlier = self._earlier(split, users[:n_users], share, rng) if looks_back else None
         graded = self.future != "next"
-        return _Trial(self.mixture_, split, self.scale_.n_ranks, graded, names, rng, near)
+        return _Trial(
+            self.mixture_, split, users, n_users, earlier, self.scale_.n_ranks, graded, names, rng,
+            near,
+        )  # fmt: skip
+
+    def _earlier(
+        self, split: InnerSplit, choosing: np.ndarray, share: float, rng: np.random.Generator
+    ) -> InnerSplit | None:
+        """What is given without the part that came before what is set aside, for some users."""
+        users, one = rng.permutation(split.rows), self.future == "next"
+        if one:  # those who choose last, so that models know their histories as in the end
+            users = users[np.argsort(np.isin(users, choosing), kind="stable")]
+            few = users[: int(EARLIER_PICKS * split.given.nnz)]
+        else:
+            sizes = share * np.diff(split.given.indptr)[users]
+            few = users[np.cumsum(sizes) <= EARLIER_PARTS * split.given.nnz]
+        (earlier,) = inner_splits(
+            split.given, 1, share, rng, times=split.given_times, max_users=few.size,
+            one=one, events=is_event(split.given, self.event_entries), users=few,
+        )  # fmt: skip
+        return earlier if earlier.rows.size >= FEW_USERS else None
 
     # ---- scores and lists -----------------------------------------------------------------
 
@@ -436,6 +494,11 @@ class OrderedChoice(ListsNewItems):
             raise ModelFileError("its order is of other items than those with weights")
 
 
+def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the sums of the features of each user, shape (n_users, n_items), with own weights."""
+    return np.einsum("uk,ukj->uj", weights, features)
+
+
 class _Trial:
     """All candidates, fitted to the given part of a split, and the lists they make for it.
 
@@ -447,6 +510,13 @@ class _Trial:
         Whose parameters are taken over.
     split : InnerSplit
         With times.
+    users : int64 array
+        Their codes, in the order of lists.
+    n_choosing : int
+        How many of them, the first, choose; lists of the others are for calibration alone.
+    earlier : InnerSplit or None
+        Of what is given, without the part before what is set aside for some of the users: nothing
+        is learnt from that, but it is given where the split's own part is asked for.
     n_ranks : int
     graded : bool
         Whether picks count by their ratings, or all alike.
@@ -461,31 +531,43 @@ class _Trial:
         self,
         mixture: ChoiceMixture,
         split: InnerSplit,
+        users: np.ndarray,
+        n_choosing: int,
+        earlier: InnerSplit | None,
         n_ranks: int,
         graded: bool,
         names: tuple[str, ...],
         rng: np.random.Generator,
         near: OrderedFeatures | None = None,
     ):
+        learnt = split if earlier is None else earlier
         assert split.given_times is not None
-        self.mixture, self.split, self.names = mixture, split, names
-        counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        ease, als = mixture.part_models(split.given, counts)
-        given = DatedRows.of(split.given, split.given_times)
+        assert learnt.given_times is not None
+        self.mixture, self.split, self.earlier, self.names = mixture, split, earlier, names
+        self.users, self.choosing = users, users[:n_choosing]
+        self.n_learnt = learnt.given.nnz
+        counts = np.bincount(learnt.given.indices, minlength=learnt.given.shape[1])
+        ease, als = mixture.part_models(learnt.given, counts)
+        given = DatedRows.of(learnt.given, learnt.given_times)
         order = LearntOrder.of(given, ease.block_items, counts, rng, names, near)
         self.features = OrderedFeatures(ease, als, order, counts)
-        self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
+        self.rows = DatedRows.taken(split.given, split.given_times, self.choosing)
         items = ease.block_items
         self.items = items if items.size >= NEXT_DEPTH else np.arange(counts.size)
-        held, own = split.held[split.rows], self.rows.history
+        held = split.held[self.choosing]
         self.graded, self.depth = graded, 10 if graded else NEXT_DEPTH
         self.measure = ListQuality(held, n_ranks, self.depth)
         self.held = sparse.csr_array(held[:, self.items])
-        allowed = np.tile(counts > 0, (split.rows.size, 1))
-        allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
-        self.allowed = allowed[:, self.items]
+        self.allowed = self._allowed(self.rows.history)
         gains = rank_gains(n_ranks)[ranks_of_interest(self.held.data, n_ranks) - 1]
         self.targets = self._targets(gains if graded else np.ones(self.held.nnz))
+
+    def _allowed(self, history: sparse.csr_array) -> np.ndarray:
+        """Which items may be listed: those with ratings that are not in the history."""
+        allowed = np.tile(self.features.counts > 0, (history.shape[0], 1))
+        row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+        allowed[row, history.indices] = False
+        return allowed[:, self.items]
 
     def _targets(self, gains: np.ndarray) -> sparse.csr_array:
         """The shares of what was set aside, without items that cannot be listed."""
@@ -503,7 +585,10 @@ class _Trial:
 
     def qualities(self) -> dict[str, np.ndarray]:
         """Return the quality of every candidate's lists, one number per user."""
-        found = {"mixture": self._quality(self._mixed()), LOGIT: self._quality(self._crossed())}
+        found = {
+            "mixture": self._quality(self._mixed()),
+            LOGIT: self._quality(self._summed({}, crossed=True)),
+        }
         for name, weights in SUMS.items():
             found[name] = self._quality(self._summed(weights))
         return {name: found[name] for name in (LATEST_ORDER if self.graded else NEXT_ORDER)}
@@ -524,34 +609,82 @@ class _Trial:
         )  # fmt: skip
         return dict(zip(self.names, weights.tolist(), strict=True))
 
-    def lists(self, weights: dict[str, float], *, crossed: bool = False) -> ListedScores:
+    def lists(self, weights: Mapping[str, float], *, crossed: bool = False) -> ListedScores:
         """Return the lists by a weighted sum.
 
         With ``crossed``, they are those of the logit whose weights are fitted to the other half of
         the users: lists by which weights were fitted have more hits than others.
         """
-        scores = self._crossed() if crossed else self._summed(weights)
+        scores = self._summed(weights, crossed)
         scores[~self.allowed] = -np.inf
-        return ListedScores.of(scores, np.diff(self.rows.history.indptr), self.held)
+        sizes = np.diff(self.rows.history.indptr)
+        own = ListedScores.of(scores, sizes, self.held)
+        others = np.arange(sizes.size, self.users.size)
+        blocks = self._blocks(
+            self.split, self.users[others], self._weights_of(others, weights, crossed)
+        )
+        return ListedScores.joined([own, *blocks])
+
+    @cached_property
+    def looks_back(self) -> np.ndarray:
+        """The places of the users of whom an earlier part is set aside."""
+        assert self.earlier is not None
+        return np.flatnonzero(np.isin(self.users, self.earlier.rows))
+
+    def earlier_lists(self, weights: Mapping[str, float], *, crossed: bool = False) -> ListedScores:
+        """Return the same of the earlier part, for the users of whom one is set aside."""
+        assert self.earlier is not None
+        users, own = (
+            self.users[self.looks_back],
+            self._weights_of(self.looks_back, weights, crossed),
+        )
+        return ListedScores.joined([*self._blocks(self.earlier, users, own)])
+
+    def lists_from(
+        self, part: InnerSplit, users: np.ndarray, weights: Mapping[str, float]
+    ) -> ListedScores:
+        """Return the lists of users by code from what is given in another split.
+
+        Nothing that it sets aside may be given in the trial's own one.
+        """
+        own = self._weights_of(np.arange(users.size), weights, crossed=False)
+        return ListedScores.joined([*self._blocks(part, users, own)])
+
+    def _blocks(
+        self, part: InnerSplit, users: np.ndarray, weights: np.ndarray
+    ) -> Iterator[ListedScores]:
+        """Lists from what is given in a split, with a row of weights for each user."""
+        assert part.given_times is not None
+        width, used = self.mixture.block_size(), np.flatnonzero(weights.any(axis=0))
+        names = [self.names[k] for k in used]
+        for first in range(0, users.size, width):
+            block = slice(first, first + width)
+            rows = DatedRows.taken(part.given, part.given_times, users[block])
+            scores = weighted(self.features.block(names, rows, self.items), weights[block, used])
+            scores[~self._allowed(rows.history)] = -np.inf
+            held = sparse.csr_array(part.held[users[block]][:, self.items])
+            yield ListedScores.of(scores, np.diff(rows.history.indptr), held)
 
     def _quality(self, scores: np.ndarray) -> np.ndarray:
         scores[~self.allowed] = -np.inf
         best = best_columns(scores, self.depth)
         return self.measure(np.where(best >= 0, self.items[best], -1))
 
-    def _summed(self, weights: dict[str, float]) -> np.ndarray:
-        w = np.zeros(len(self.names), dtype=np.float32)
-        for name, weight in weights.items():
-            w[self.names.index(name)] = weight
-        return np.einsum("k,ukj->uj", w, self.block)
+    def _summed(self, weights: Mapping[str, float], crossed: bool = False) -> np.ndarray:
+        places = np.arange(self.held.shape[0])
+        return weighted(self.block, self._weights_of(places, weights, crossed))
 
-    def _crossed(self) -> np.ndarray:
-        """Scores of each half of the users by the logit of the other half."""
-        first = np.arange(self.held.shape[0]) % 2 == 0
-        scores = np.empty(self.allowed.shape, dtype=np.float32)
-        for half, weights in zip((first, ~first), self.halves, strict=True):
-            scores[half] = self._summed(weights)[half]
-        return scores
+    def _weights_of(
+        self, places: np.ndarray, weights: Mapping[str, float], crossed: bool
+    ) -> np.ndarray:
+        """The weights of the features for users by place, one row each.
+
+        With ``crossed``, those of each half of the choosing users by the logit of the other half.
+        """
+        tables = (weights, *self.halves) if crossed else (weights,)
+        table = np.array([[own.get(name, 0.0) for name in self.names] for own in tables])
+        which = np.where(places < self.held.shape[0], 1 + places % 2, 0) if crossed else 0
+        return np.broadcast_to(table.astype(np.float32)[which], (places.size, len(self.names)))
 
     @cached_property
     def halves(self) -> tuple[dict[str, float], dict[str, float]]:

@@ -114,3 +114,37 @@ def test_scores_that_say_nothing_have_no_inverse() -> None:
     """New items that are compared by such scores come last, and no number is undefined."""
     flat = PickCalibration(0.25, intercept=-2.0, slope=0.0)
     assert (flat.scores_of(np.array([[0.1, 0.9]]), np.array([3])) == -np.inf).all()
+
+
+def test_what_was_wrong_one_part_before_is_divided_out() -> None:
+    """As far as it is more than chance."""
+    earlier = drawn(7, 0.0, 1.0)
+    lower = PickCalibration.of_latest(earlier)
+    rng = np.random.default_rng(8)
+    thin = rng.random(earlier.picked.shape) < 0.8
+    later = ListedScores(earlier.scores, earlier.counts, drawn(9, 0.0, 1.0).picked & thin)
+    found = PickCalibration.of_latest(later)
+    assert found.drifted(earlier, later, lower).bias / found.bias == pytest.approx(1.25, abs=0.08)
+    few = np.arange(25)
+    part = earlier.of_rows(few), later.of_rows(few)
+    corrected = found.drifted(*part, lower).bias / found.bias
+    wrong = lower.p_pick(part[1].scores[:, :10], part[1].counts).sum() / part[1].hits.sum()
+    assert abs(np.log(corrected)) < 0.5 * abs(np.log(wrong))
+    none = ListedScores(later.scores, later.counts, np.zeros_like(later.picked))
+    assert found.drifted(earlier, none, lower) == found
+    assert found.drifted(none, later, lower) == found
+
+
+def test_models_that_learn_from_more_hit_more_often() -> None:
+    """As often more as for the last such step, if that was of the same size."""
+    lists = drawn(11, 0.0, 1.0)
+    rng = np.random.default_rng(12)
+    thin = lists.picked & (rng.random(lists.picked.shape) < 0.9)
+    less = ListedScores(lists.scores, lists.counts, thin)
+    found = PickCalibration.of_latest(lists)
+    grown = found.with_more(less, lists, 1.0).bias / found.bias
+    assert grown == pytest.approx(0.9, abs=0.03)
+    assert found.with_more(less, lists, 0.5).bias / found.bias == pytest.approx(grown**0.5)
+    none = ListedScores(lists.scores, lists.counts, np.zeros_like(thin))
+    assert found.with_more(none, lists, 1.0) == found
+    assert found.with_more(less, none, 1.0) == found

@@ -70,6 +70,25 @@ def test_a_new_item_is_scored_like_those_with_the_same_columns(mixture) -> None:
     assert p[~own].mean() < 0.03
 
 
+@pytest.mark.parametrize("future", ["next", "latest"])
+def test_chances_of_new_items_are_for_the_picks_that_are_asked_for(future: str) -> None:
+    """One pick, or a quarter as many as the user has made."""
+    rng = np.random.default_rng(3)
+    frame = SOLD.to_frame()[["user", "item"]].assign(
+        timestamp=rng.integers(1, 10**6, SOLD.n_ratings)
+    )
+    dated = Ratings.from_frame(frame, rating=None)
+    dated = dated.with_side_tables(item_table=TABLE, new_items=True)
+    model = OrderedChoice(future, n_factors=4).fit(dated)
+    codes = np.arange(N_USERS)
+    new, counts = model.new_items_, dated.user_counts
+    listed = model.calibration_.p_pick(model.score_users(codes)[:, new.items], counts)
+    raw = np.log(np.maximum(model.mixture_.als_.factors_of_users(codes) @ new.factors.T, 0) + 0.01)
+    among_all = new.calibration.p_pick(raw.astype(float), counts)
+    share = 1 / counts if future == "next" else np.full(N_USERS, 0.25)
+    np.testing.assert_allclose(listed, share[:, None] * among_all, rtol=1e-3)
+
+
 def test_what_is_predicted_is_the_ridge_regression() -> None:
     rng = np.random.default_rng(1)
     X, Q = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))

@@ -402,6 +402,96 @@ def test_ratings_set_aside_reach_no_feature(model) -> None:
     assert not np.array_equal(trial.held.data, again.held.data)
 
 
+def looking_back(model: OrderedChoice, history: sparse.csr_array) -> ordered._Trial:
+    """The trial of a model that also sets aside, for some users, what came before."""
+    rows, rng = DatedRows.of(history, model._times), np.random.default_rng(1)
+    found = model._inner_trial(rows, 0.5, rng, FEATURES, looks_back=True)
+    assert found is not None
+    assert found.earlier is not None
+    return found
+
+
+def test_the_part_before_reaches_no_table_and_is_given_where_the_last_is_asked_for(
+    model, monkeypatch
+) -> None:
+    monkeypatch.setattr(ordered, "EARLIER_PICKS", 0.04)
+    history = model._history
+    trial = looking_back(model, history)
+    assert 20 <= trial.earlier.rows.size < trial.users.size
+    given = set(zip(*trial.earlier.given.nonzero(), strict=True))
+    last = set(zip(*trial.split.held.nonzero(), strict=True))
+    row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+    pairs = list(zip(row, history.indices, strict=True))
+    before = np.array([pair not in given and pair not in last for pair in pairs])
+    assert before.sum() == trial.earlier.rows.size
+    changed = history.copy()
+    changed.data[before] = 1.2 - changed.data[before]
+    again = looking_back(model, changed)
+    of_some = {"ease": 1.0, "als_near": 1.0, "after": 1.0, "lag_0": 1.0, "sequence": 1.0}
+    one, other = trial.earlier_lists(of_some), again.earlier_lists(of_some)
+    assert np.array_equal(one.scores, other.scores)
+    assert not np.array_equal(trial.block, again.block)
+    newest = dict(zip(*trial.earlier.held.nonzero(), strict=True))
+    for place in trial.looks_back:
+        assert newest[trial.users[place]] in trial.rows.history[[place]].indices
+
+
+def test_models_of_another_part_list_for_the_same_histories(model) -> None:
+    dated, rng = DatedRows.of(model._history, model._times), np.random.default_rng(1)
+    latest = OrderedChoice("latest", n_factors=4)
+    latest.__dict__ |= {name: model.__dict__[name] for name in ("mixture_", "scale_", "_events")}
+    half = latest._inner_trial(dated, 0.5, rng, FEATURES)
+    part = latest._inner_trial(dated, 0.2, rng, FEATURES, half.features, looks_back=True)
+    assert half.n_learnt < part.n_learnt < model._history.nnz
+    weights = {"ease": 0.5, "after": 1.0, "month": 0.5}
+    own, lists = part.lists(weights), half.lists_from(part.split, part.users, weights)
+    again = part.lists_from(part.split, part.users, weights)
+    np.testing.assert_allclose(again.scores, own.scores, atol=1e-5)
+    assert np.array_equal(lists.counts, own.counts)
+    assert not np.allclose(lists.scores[:, 0], own.scores[:, 0])
+    for place in (0, 7, 30):
+        user = part.users[[place]]
+        given = DatedRows.taken(part.split.given, part.split.given_times, user)
+        scores = half.features.weighted_sum(weights, given)[0, half.items]
+        scores[np.isin(half.items, given.history.indices)] = -np.inf
+        best = np.argsort(-scores)[:10]
+        np.testing.assert_allclose(lists.scores[place, :10], scores[best], atol=1e-4)
+        held = part.split.held[user].indices
+        assert lists.hits[place] == np.isin(half.items[best], held).sum()
+
+
+def test_lists_of_the_part_before_are_those_of_shorter_histories(model, monkeypatch) -> None:
+    """By the weights that have not seen the user's picks, as for the last part."""
+    monkeypatch.setattr(ordered, "EARLIER_PICKS", 0.04)
+    monkeypatch.setattr(ordered, "CHOOSING_USERS", 70)
+    trial = looking_back(model, model._history)
+    weights = trial.logit()
+    found, later = trial.earlier_lists(weights, crossed=True), trial.lists(weights, crossed=True)
+    assert later.counts.size == trial.users.size > 70 == trial.held.shape[0]
+    assert set(trial.users[trial.looks_back]) == set(trial.earlier.rows.tolist())
+    assert set(range(70, trial.users.size)) < set(trial.looks_back.tolist())
+    assert (trial.looks_back < 70).any()
+    dated = DatedRows.of(model._history, model._times)
+    for number, place in enumerate(trial.looks_back):
+        user = trial.users[place]
+        own = DatedRows.taken(dated.history, dated.times, np.array([user]))
+        time = dict(zip(own.history.indices, own.times, strict=True))
+        history = trial.earlier.given[[user]]
+        (held,), (last,) = trial.earlier.held[[user]].indices, trial.split.held[[user]].indices
+        assert {*history.indices, held, last} == set(own.history.indices)
+        times = np.array([time[item] for item in history.indices])
+        assert times.max() <= time[held] <= time[last]
+        used = trial.halves[place % 2] if place < 70 else weights
+        scores = trial.features.weighted_sum(used, DatedRows.of(history, times))
+        scores = scores[0, trial.items]
+        scores[np.isin(trial.items, history.indices)] = -np.inf
+        order = np.argsort(-scores)
+        np.testing.assert_allclose(found.scores[number, :10], scores[order[:10]], rtol=1e-4)
+        assert found.hits[number] == (held in trial.items[order[:10]])
+        assert found.counts[number] == times.size
+        assert later.counts[place] == times.size + 1
+
+
 def trial_of(model: OrderedChoice, frame: pd.DataFrame) -> ordered._Trial:
     """The trial of a model for the next pick, on other ratings of the same users and items."""
     ratings = Ratings.from_frame(frame, scale=SCALE)
