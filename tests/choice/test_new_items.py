@@ -83,7 +83,11 @@ def test_chances_of_new_items_are_for_the_picks_that_are_asked_for(future: str) 
     codes = np.arange(N_USERS)
     new, counts = model.new_items_, dated.user_counts
     listed = model.calibration_.p_pick(model.score_users(codes)[:, new.items], counts)
-    factors = model.mixture_.als_.factors_of(model.history_rows(codes))
+    als = model.mixture_.als_
+    if model.order_ is None:  # the factors that are kept, in half precision
+        factors = als.factors_of_users(codes)
+    else:
+        factors = als.factors_of(model.history_rows(codes))
     raw = np.log(np.maximum(factors @ new.factors.T, 0) + 0.01)
     among_all = new.calibration.p_pick(raw.astype(float), counts)
     share = 1 / counts if future == "next" else np.full(N_USERS, 0.25)
