@@ -194,7 +194,8 @@ def test_contributions_of_als_and_ease_add_up_to_their_scores(choice) -> None:
         for user in range(5):
             for item in (0, 7, 21):
                 parts = member.contributions(user, item)
-                assert parts.sum() == pytest.approx(scores[user, item], abs=1e-5)
+                # the mixture keeps factors of users in half precision
+                assert parts.sum() == pytest.approx(scores[user, item], abs=1e-4)
 
 
 # ---- p_pick --------------------------------------------------------------------------------
