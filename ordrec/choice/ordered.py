@@ -92,7 +92,7 @@ NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say
 OF_MIXTURE = 0.625  # share of max_memory for the mixture, where tables of the order stand beside it
 CHOOSING_USERS, CALIBRATING_USERS = 2000, 4000
 # of all entries, set aside besides to see how picks drift; fewer where what is left chooses, too
-EARLIER_PICKS, EARLIER_PARTS = 0.02, 0.05
+EARLIER_PICKS, EARLIER_PARTS = 0.01, 0.05
 CHOOSING_CELLS = 100_000_000  # features held at a time: 400 MB, or two square tables, as EASE needs
 
 

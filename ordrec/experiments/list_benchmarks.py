@@ -32,6 +32,7 @@ __all__ = [
     "FUTURE_METRICS",
     "LAST_METRICS",
     "ListTask",
+    "calibration_findings",
     "dated_users",
     "list_models",
     "long_histories",
@@ -102,7 +103,9 @@ def run_task(
         results.append(experiment.run(n_jobs=jobs))
     lines, short = [], bool((task.ratings.user_counts < LONG_HISTORY).any())
     for metric in task.metrics:
-        if not metric.startswith("pick_calibration"):
+        if metric.startswith("pick_calibration"):
+            lines += calibration_findings(results, metric, task.ratings.name)
+        else:
             lines += paired_findings(results, metric, task.ratings.name)
             lines += long_histories(results, metric, task.ratings) if short else []
     return _seeds_joined(results), lines
@@ -138,6 +141,32 @@ def paired_findings(
             low, mean, high = bootstrap_interval(both.to_numpy(), users.to_numpy())
             line += f", {model} minus it {mean:+.4f} [{low:+.4f}, {high:+.4f}]"
         lines.append(line)
+    return lines
+
+
+def calibration_findings(results: Iterable[EvaluationResult], metric: str, name: str) -> list[str]:
+    """Return expected over observed hits, their standard errors over users, and how many hits.
+
+    A user's hits on several draws are kept together.
+    """
+    of_model: dict[str, list[pd.DataFrame]] = {}
+    for result in results:
+        for model, _, found in result.measured:
+            for (users, measured, _), sums in found.sums.items():
+                if (users, measured) == ("all", metric):
+                    own = pd.DataFrame({"expected": sums.sums, "hits": sums.counts}, sums.users)
+                    of_model.setdefault(model, []).append(own)
+    lines = []
+    for model, parts in of_model.items():
+        of_user = pd.concat(parts).groupby(level=0).sum()
+        expected, hits = of_user.sum()
+        if hits:
+            wrong = of_user["expected"] - expected / hits * of_user["hits"]
+            error = np.sqrt(float(wrong @ wrong)) / hits
+            lines.append(
+                f"{name}: {metric} {model} {expected / hits:.4f}, standard error {error:.4f}, "
+                f"{hits:.0f} hits"
+            )
     return lines
 
 

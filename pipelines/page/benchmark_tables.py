@@ -300,7 +300,6 @@ TABLES: dict[str, Table] = {
     "monti": monti,
     "next-ml-1m": future_lists,
     "next-picks": future_lists,
-    "next-picks-seeds": future_lists,
     "npsvor-clusters": grid(("model",), ("metric",), shown={"metric": ERRORS}),
     "npsvor-epsilon": grid(("model",), ("data", "metric"), shown={"metric": ERRORS}),
     "npsvor-movielens": grid(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.experiments.list_benchmarks import LAST_METRICS, ListTask, list_models, run_task
+from ordrec.evaluation.metrics.outcome import UserSums
+from ordrec.experiments.list_benchmarks import (
+    LAST_METRICS,
+    ListTask,
+    calibration_findings,
+    list_models,
+    run_task,
+)
 
 
 def test_means_over_users_with_long_histories(tmp_path) -> None:
@@ -32,3 +40,22 @@ def test_means_over_users_with_long_histories(tmp_path) -> None:
     assert values[0] != values[1]
     alone = float(re.findall(r"popularity (0\.\d+)", found[1][0])[0])
     assert abs(values[1] - alone) < 0.08
+
+
+def test_hits_that_are_expected_have_a_standard_error_over_users() -> None:
+    """As great as the ratio differs where users are drawn anew; both draws of a user together."""
+    rng = np.random.default_rng(1)
+    hits = rng.poisson(0.5, (2, 500)) * 1.0
+    expected = rng.random((2, 500))
+    results = []
+    for own in zip(expected, hits, strict=True):
+        sums = UserSums(np.arange(500), *own)
+        found = SimpleNamespace(sums={("all", "pick_calibration@10", "micro"): sums})
+        results.append(SimpleNamespace(measured=[("some", None, found)]))
+    (line,) = calibration_findings(results, "pick_calibration@10", "data")
+    ratio, error = map(float, re.findall(r"[01]\.\d{4}", line))
+    assert line.endswith(f", {hits.sum():.0f} hits")
+    assert abs(ratio - expected.sum() / hits.sum()) < 1e-4
+    drawn = rng.integers(0, 500, (2000, 500))
+    again = expected.sum(axis=0)[drawn].sum(axis=1) / hits.sum(axis=0)[drawn].sum(axis=1)
+    assert 0.9 < error / again.std() < 1.1
