@@ -75,7 +75,8 @@ def test_a_calibrated_model_lies_on_the_diagonal() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(4), 20_000)
     levels = (p.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
-    observed = reliability_diagram(levels, p).axes[0].lines[1]
+    diagonal, observed = reliability_diagram(levels, p).axes[0].lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
     x, y = observed.get_xdata(), observed.get_ydata()
     assert x.size >= 9
     assert np.abs(x - y).max() < 0.05

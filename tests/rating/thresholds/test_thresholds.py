@@ -17,6 +17,8 @@ from ordrec.rating.thresholds.model import PersonalThresholds
 from ordrec.rating.thresholds.newton import (
     UserRatings,
     _derivatives,
+    _factorise,
+    _solve,
     interval_terms,
     thresholds_from,
     user_steps,
@@ -350,3 +352,17 @@ def test_scores_of_the_layer_come_from_fits_without_the_rating() -> None:
         after = model._out_of_fold(whole._replaced(levels=levels))
         assert after[row] == before[row]
         assert not np.array_equal(after, before)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_many_small_systems_against_numpy(size: int) -> None:
+    rng = np.random.default_rng(size)
+    A = rng.normal(size=(5, size, size))
+    A = A @ A.transpose(0, 2, 1) + 0.1 * np.eye(size)
+    right = rng.normal(size=(5, size, 3))
+    L = _factorise(A)
+    assert L @ L.transpose(0, 2, 1) == pytest.approx(A, rel=1e-10)
+    assert np.triu(L, 1).max() == 0.0
+    before = right.copy()
+    assert _solve(L, right) == pytest.approx(np.linalg.solve(A, right), rel=1e-7)
+    assert (right == before).all()
