@@ -43,6 +43,7 @@ class Mutant:
 
     function: str
     line: int
+    column: int
     start: int  # offsets in the source
     stop: int
     old: str
@@ -58,7 +59,7 @@ class Mutant:
             first = next((n for n, (a, b) in enumerate(zip(*shown, strict=False)) if a != b), 0)
             start = max(first - SHOWN // 2, 0)
             shown = [text[start : start + SHOWN] for text in shown]
-        return f"{self.function}:{self.line} {shown[0]} -> {shown[1]}"
+        return f"{self.function}:{self.line}:{self.column} {shown[0]} -> {shown[1]}"
 
 
 def mutants_of(source: str) -> list[Mutant]:
@@ -171,9 +172,8 @@ class _Finder:
             new = f"({new}{lost})"
         else:
             new += lost
-        return Mutant(
-            function, node.lineno, len(before), len(before) + len(old), old, new  # type: ignore[attr-defined]
-        )  # fmt: skip
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        return Mutant(function, line, column, len(before), len(before) + len(old), old, new)
 
 
 def _other_constants(value: object) -> Iterator[str]:
