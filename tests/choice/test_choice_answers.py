@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from support.invented_by_taste import invented_by_taste
 from support.recorded_answers import compare_with_record, recorded_names
+from support.small_pieces import make_pieces_small
 
 from ordrec.data import Ratings
 from ordrec.recommend import (
@@ -100,6 +101,12 @@ def test_recorded_answers_of_choice_models(name: str, data: str) -> None:
         warnings.simplefilter("ignore")
         said = answers(MODELS[name][0]().fit(RATINGS[data]))
     compare_with_record(RECORD, f"{name}, {data}", said, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "data"), WAYS)
+def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch, name, data) -> None:
+    make_pieces_small(monkeypatch)
+    test_recorded_answers_of_choice_models(name, data)
 
 
 def test_every_record_has_a_test() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from support.recorded_answers import compare_with_record, recorded_names
+from support.small_pieces import make_pieces_small
 
 from ordrec.documents import (
     BM25,
@@ -105,6 +106,12 @@ def test_recorded_answers_of_rivals(samples: Path) -> None:
         "ridge": ridge.scores(X[:4], queries[:4]),
     }
     compare_with_record(RECORD, "rivals", said, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch, name: str) -> None:
+    make_pieces_small(monkeypatch)
+    test_recorded_answers_of_rankers(name)
 
 
 def test_every_record_has_a_test() -> None:

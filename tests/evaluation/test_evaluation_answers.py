@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from support.invented_by_taste import invented_by_taste
 from support.recorded_answers import compare_with_record, recorded_names
+from support.small_pieces import make_pieces_small
 
 from ordrec.evaluation import (
     ColdItems,
@@ -94,6 +95,11 @@ def test_recorded_answers_of_all_metrics() -> None:
     frame = result.frame.drop(columns=[c for c in result.frame if "seconds" in c])
     frame = frame.astype({c: str for c in frame if frame[c].dtype == object})
     compare_with_record(RECORD, "metrics", frame, rtol=1e-3, atol=1e-4)
+
+
+def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch) -> None:
+    make_pieces_small(monkeypatch)
+    test_recorded_answers_of_all_metrics()
 
 
 A, B = np.sin(np.arange(12)), np.sin(np.arange(12)) + 0.1 * np.cos(3 * np.arange(12)) + 0.02

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from support.invented_by_taste import invented_by_taste
 from support.recorded_answers import compare_with_record, recorded_names
+from support.small_pieces import make_pieces_small
 
 from ordrec.features import (
     DocumentTfidf,
@@ -108,6 +109,14 @@ def test_recorded_answers_of_texts() -> None:
     rows = tfidf.fit_transform(records)
     said = {"names": list(tfidf.get_feature_names_out()), "rows": rows.toarray()[:2]}
     compare_with_record(RECORD, "texts", said)
+
+
+def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch) -> None:
+    make_pieces_small(monkeypatch)
+    test_recorded_answers_of_a_table()
+    test_recorded_answers_of_a_matrix()
+    for name in FILLED:
+        test_recorded_answers_of_what_is_filled_in(name)
 
 
 def test_every_record_has_a_test() -> None:

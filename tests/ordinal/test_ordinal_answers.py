@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from support.recorded_answers import compare_with_record, recorded_names
+from support.small_pieces import make_pieces_small
 
 from ordrec import ordinal
 from ordrec.kernels import Gaussian
@@ -154,6 +155,12 @@ def test_recorded_answers_of_other_samples(name: str, how: str) -> None:
         more = {"sample_weight": 0.5 + np.arange(48) % 4}
     model = fitted(name, {}, rows, y, **more)
     compare_with_record(RECORD, f"{name}, {how}", answers(model, NEW), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *(f"{kind} {change}" for kind, change in TOGETHER)])
+def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch, name: str) -> None:
+    make_pieces_small(monkeypatch)
+    test_recorded_answers_of_ordinal_estimators(name)
 
 
 @pytest.mark.parametrize("coverage", [0.6, 0.9])

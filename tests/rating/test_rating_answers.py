@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from support.invented_by_taste import DAY, invented_by_taste
 from support.recorded_answers import compare_with_record, recorded_names
+from support.small_pieces import make_pieces_small
 
 from ordrec.data import Ratings, Scale
 from ordrec.features import LowRankEM
@@ -121,6 +122,12 @@ def test_recorded_answers_of_rating_models(name: str, data: str) -> None:
         said = answers(model) | of_a_user(model)
     close = 5e-3 if name == "process learnt" else 1e-4  # whose search ends at a loose tolerance
     compare_with_record(RECORD, f"{name}, {data}", said, rtol=close, atol=close / 10)
+
+
+@pytest.mark.parametrize(("name", "data"), WAYS)
+def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch, name, data) -> None:
+    make_pieces_small(monkeypatch)
+    test_recorded_answers_of_rating_models(name, data)
 
 
 def test_every_record_has_a_test() -> None:
