@@ -27,6 +27,7 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -103,17 +104,20 @@ def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]
     return [
         (file, mutant)
         for file, mutant in drawn
-        if not any(_is_that(entry, file, mutant) for entry in equivalent)
+        if not any(is_argued(entry, file, mutant) for entry in equivalent)
     ]
 
 
-def _is_that(entry: dict[str, str], file: str, mutant: Mutant) -> bool:
+def is_argued(entry: dict[str, Any], file: str, mutant: Mutant) -> bool:
     """Whether an entry of ``equivalent.toml`` means a mutant; numbers of lines change."""
     words = f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
     if (entry["file"], entry["mutant"]) != (file, words):
         return False
+    if entry.get("column", mutant.column) != mutant.column:
+        return False
     lines = (ROOT / "ordrec" / file).read_text().splitlines()
-    return entry.get("line", lines[mutant.line - 1].strip()) == lines[mutant.line - 1].strip()
+    line = lines[mutant.line - 1].strip()
+    return bool(entry.get("line", line) == line)
 
 
 def already(out: Path | None) -> dict[tuple[str, str], bool]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
 from mutations.operators import mutants_of
-from mutations.run import sample
+from mutations.run import EQUIVALENT, is_argued, sample
 from mutations.workshop import ROOT, TESTS, nearest_tests
 
 KINDS = {
@@ -87,3 +88,10 @@ def test_every_module_has_tests_nearby() -> None:
             tests = nearest_tests(str(path.relative_to(ROOT / "ordrec")))
             assert all((TESTS / Path(each)).exists() for each in tests), path
             assert tests, path
+
+
+def test_every_mutant_that_is_argued_equivalent_is_still_one() -> None:
+    for entry in tomllib.loads(EQUIVALENT.read_text())["equivalent"]:
+        file = entry["file"]
+        mutants = mutants_of((ROOT / "ordrec" / file).read_text())
+        assert any(is_argued(entry, file, mutant) for mutant in mutants), entry
