@@ -85,21 +85,22 @@ def test_recorded_answers_of_splits_of_rows() -> None:
     compare_with_record(RECORD, "rows", said)
 
 
-def test_recorded_answers_of_all_metrics() -> None:
+@pytest.mark.parametrize("split", ["user-time", "kfold"])  # the second is pooled over its folds
+def test_recorded_answers_of_all_metrics(split: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = evaluate(
-            RATINGS, ["bias", "histogram", "popularity", "factors"], split=UserTime(0.4),
+            RATINGS, ["bias", "histogram", "popularity", "factors"], split=SPLITS[split],
             metrics=[name.replace("@k", "@4") for name in metric_names()],
         )  # fmt: skip
     frame = result.frame.drop(columns=[c for c in result.frame if "seconds" in c])
     frame = frame.astype({c: str for c in frame if frame[c].dtype == object})
-    compare_with_record(RECORD, "metrics", frame, rtol=1e-3, atol=1e-4)
+    compare_with_record(RECORD, f"metrics, {split}", frame, rtol=1e-3, atol=1e-4)
 
 
 def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch) -> None:
     make_pieces_small(monkeypatch)
-    test_recorded_answers_of_all_metrics()
+    test_recorded_answers_of_all_metrics("user-time")
 
 
 A, B = np.sin(np.arange(12)), np.sin(np.arange(12)) + 0.1 * np.cos(3 * np.arange(12)) + 0.02
@@ -131,4 +132,10 @@ def test_recorded_answers_of_significance(name: str) -> None:
 
 
 def test_every_record_has_a_test() -> None:
-    assert recorded_names(RECORD) == {*SPLITS, *SIGNIFICANCE, "rows", "metrics"}
+    assert recorded_names(RECORD) == {
+        *SPLITS,
+        *SIGNIFICANCE,
+        "rows",
+        "metrics, user-time",
+        "metrics, kfold",
+    }

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.experiments.list_benchmarks import LAST_METRICS, ListTask, list_models, run_task
+from ordrec.experiments.list_benchmarks import (
+    LAST_METRICS,
+    ListTask,
+    list_models,
+    read_sequences,
+    run_task,
+)
 
 
 def test_means_over_users_with_long_histories(tmp_path) -> None:
@@ -32,3 +38,14 @@ def test_means_over_users_with_long_histories(tmp_path) -> None:
     assert values[0] != values[1]
     alone = float(re.findall(r"popularity (0\.\d+)", found[1][0])[0])
     assert abs(values[1] - alone) < 0.08
+
+
+def test_lines_of_picks_are_in_the_order_of_time_if_declared(tmp_path) -> None:
+    (tmp_path / "train").write_text("1: 7 5 9\n2 5\n")
+    (tmp_path / "test").write_text("1 2\n2: 9\n")
+    plain = read_sequences(tmp_path / "train", tmp_path / "test", "picks", dated=False)
+    assert plain.timestamps is None
+    dated = read_sequences(tmp_path / "train", tmp_path / "test", "picks", dated=True).to_frame()
+    own = dated[dated["user"] == 1].sort_values("timestamp")
+    assert own["item"].tolist() == [7, 5, 9, 2]
+    assert own["timestamp"].tolist() == [1, 2, 3, 4]

@@ -19,6 +19,7 @@ from support.small_pieces import make_pieces_small
 from ordrec.data import Ratings, Scale
 from ordrec.features import LowRankEM
 from ordrec.ordinal import SVORIM, OrdinalLogistic
+from ordrec.rating.presets import gigabytes
 from ordrec.recommend import (
     BiasModel,
     ConformalRatings,
@@ -131,4 +132,13 @@ def test_recorded_answers_do_not_depend_on_the_size_of_pieces(monkeypatch, name,
 
 
 def test_every_record_has_a_test() -> None:
-    assert recorded_names(RECORD) == {f"{name}, {data}" for name, data in WAYS}
+    assert recorded_names(RECORD) == {"memory", *(f"{name}, {data}" for name, data in WAYS)}
+
+
+def test_recorded_answers_of_estimates_of_memory() -> None:
+    said = {
+        f"{data}, {preset}": gigabytes(preset, ratings) * 1e6
+        for data, ratings in RATINGS.items()
+        for preset in ("full", "fast", "large")
+    }
+    compare_with_record(RECORD, "memory", said)

@@ -494,3 +494,20 @@ def test_numbers_in_few_bytes_are_the_same_numbers(most: int) -> None:
         assert found.tolist() == numbers
         fits = all(-(2**15) <= number < 2**15 for number in numbers)
         assert (found.itemsize == 2) == fits
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0])
+def test_a_single_variance_is_positive(variance: float) -> None:
+    with pytest.raises(ModelFileError, match="is not a covariance matrix"):
+        take_covariance({"S": np.array([[variance]])}, "S", 1)
+    assert take_covariance({"S": np.array([[0.5]])}, "S", 1).tolist() == [[0.5]]
+
+
+def test_models_are_deflated_and_their_headers_are_ascii(path, ratings) -> None:
+    model = make_model("factors", n_factors=2, max_iter=2).fit(ratings.renamed("Üß"))
+    save(model, path)
+    with zipfile.ZipFile(path) as archive:
+        kinds = {each.compress_type for each in archive.infolist()}
+    assert zipfile.ZIP_DEFLATED in kinds
+    save_arrays(path, {}, {"note": "Üß \ud800"})
+    assert load_arrays(path)[1]["note"] == "Üß \ud800"
