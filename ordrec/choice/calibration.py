@@ -79,7 +79,7 @@ class ListedScores:
     Attributes
     ----------
     scores : array of shape (n_lists, n_places)
-        Best first.
+        Best first; where the list is shorter, the lowest of the list, or 0 if that is less.
     counts : array of shape (n_lists,)
         Ratings of each user in the part the lists were made from.
     picked : bool array of shape (n_lists, n_places)
@@ -99,7 +99,7 @@ class ListedScores:
         there, best = best >= 0, np.maximum(best, 0)
         listed = np.take_along_axis(scores, best, axis=1).astype(np.float64)
         return cls(
-            np.where(there, listed, listed.min(initial=0.0, where=there)),
+            np.where(there, listed, listed.min(axis=1, keepdims=True, initial=0.0, where=there)),
             counts,
             there & np.take_along_axis(picked, best, axis=1),
         )

@@ -419,9 +419,10 @@ def ranks_of_words(column: pd.Series, words: list[str], name: str) -> np.ndarray
     """
     if len(set(words)) < max(len(words), 2):
         raise ArgumentError(f"scale must name at least two different words, got {words}")
-    texts = column.map(lambda word: word.strip() if isinstance(word, str) else word)
-    ranks = texts.map({word: float(rank) for rank, word in enumerate(words, start=1)})
-    values = ranks.to_numpy(dtype=np.float64, na_value=np.nan)
+    ranks = {word: float(rank) for rank, word in enumerate(words, start=1)}
+    # anything else, such as a list, need not even be hashable
+    found = [ranks.get(cell.strip()) if isinstance(cell, str) else None for cell in column]
+    values = np.array(found, dtype=np.float64)
     wrong = np.flatnonzero(np.isnan(values))
     if wrong.size:
         raise DataError(

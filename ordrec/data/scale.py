@@ -87,6 +87,12 @@ class Scale:
         array.setflags(write=False)
         self.values = array
         self.edges = None if edges is None else _checked_edges(edges, array)
+        close = np.flatnonzero(~((array[:-1] <= self.cuts) & (self.cuts < array[1:])))
+        if close.size:
+            raise ArgumentError(
+                f"{array[close[0]]!r} and {array[close[0] + 1]!r} are so close that no number lies "
+                "between them: leave one of them out"
+            )
         self.most_bins = None if most_bins is None else int(most_bins)
 
     @classmethod

@@ -444,7 +444,8 @@ def _long_tail_counts(
     places = n_others / np.arange(1, n_others + 1)
 
     def numbers(exponent: float) -> np.ndarray:
-        return np.minimum(3.0 * places**exponent, most)
+        with np.errstate(over="ignore"):  # what is infinite is cut off
+            return np.minimum(3.0 * places**exponent, most)
 
     low, high = 0.0, 1.0
     while numbers(high).sum() < left and high < 1e3:

@@ -43,7 +43,7 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
         # a copy, since the frame may change later
         return in_seconds(column.to_numpy(np.int64, copy=True), name)
     if _may_be_texts(column):
-        missing = np.flatnonzero(column.isna() | (column == ""))
+        missing = np.flatnonzero(column.isna().to_numpy(bool) | _is_empty(column))
         if missing.size:
             raise DataError(
                 f"row {missing[0]}: no {name} ({missing.size} in all): fill it in, or pass "
@@ -76,7 +76,7 @@ def seconds_of(times: Any, name: str = "timestamp") -> np.ndarray:
     known = column.notna().to_numpy(bool)
     if _may_be_texts(column):
         column = column.map(_stripped)
-        known = known & (column != "").to_numpy(bool)
+        known = known & ~_is_empty(column)
         numbers = pd.to_numeric(column.where(known), errors="coerce").to_numpy(np.float64)
         dated = known & ~np.isfinite(numbers)
         dates = pd.to_datetime(column[dated], format="ISO8601", errors="coerce", utc=True)
@@ -98,6 +98,11 @@ def _stripped(time: Any) -> Any:
     if isinstance(time, int) and not -(1 << 63) <= time < 1 << 63:
         return str(time)[:40]
     return time.strip() if isinstance(time, str) else time
+
+
+def _is_empty(column: pd.Series) -> np.ndarray:
+    """Which cells are empty texts; others may be objects that are not compared with texts."""
+    return np.array([isinstance(cell, str) and not cell for cell in column], dtype=np.bool_)
 
 
 def _may_be_texts(column: pd.Series) -> bool:

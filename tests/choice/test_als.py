@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from ordrec.choice import als
-from ordrec.choice.als import _solve_rows
+from ordrec.choice.als import Rotated, _solve_rows, _solved_rows
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.recommend import ImplicitALS, make_model
@@ -184,3 +184,20 @@ def test_the_adapter_scores_as_implicit_does(two_circles):
     assert sorted(items) == sorted(two_circles.of_user(3)["item"])
     assert set(levels) == {4}
     assert model.history_of("nobody")[0].size == 0
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_rows_solved_in_pieces_are_those_solved_at_once(thin: bool) -> None:
+    rng = np.random.default_rng(0)
+    Q = rng.normal(size=(20, 8))
+    entries = sparse.random_array((30, 20), density=0.2, rng=rng, format="csr")
+    base, ridge = Q.T @ Q, 0.1 + rng.random(30)
+    rotated = Rotated.of(base, Q, entries.indices) if thin else None
+    shared = entries, Q, base, ridge, rotated
+    whole = _solved_rows((0, 30), *shared)
+    pieces = [_solved_rows(span, *shared) for span in ((0, 7), (7, 8), (8, 8), (8, 30))]
+    assert np.concatenate(pieces) == pytest.approx(whole, abs=1e-12)
+    W = entries.toarray()
+    for row in range(30):
+        A = base + (Q.T * W[row]) @ Q + ridge[row] * np.eye(8)
+        assert whole[row] == pytest.approx(np.linalg.solve(A, Q.T @ W[row]), abs=1e-8)

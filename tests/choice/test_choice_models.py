@@ -226,3 +226,16 @@ def test_expected_picks_are_divided_by_their_bias() -> None:
     np.testing.assert_allclose(halved, plain / 2)
     sure = PickCalibration(intercept=9.0, bias=0.5).p_pick(scores, counts)
     assert (sure <= 1.0).all()
+
+
+@pytest.mark.parametrize("shift", [-2.0, 0.0, 0.25])
+def test_items_without_ratings_come_one_below_the_lowest_score_and_zero(monkeypatch, shift) -> None:
+    frame = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [3, 4, 5, 1]})
+    ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5)).select(np.arange(3))
+    model = Popularity().fit(ratings)
+    plain = model.score_users
+    monkeypatch.setattr(model, "score_users", lambda codes: plain(codes) + shift)
+    known = np.array([1.0, 0.5]) + shift
+    lowest = min(shift, 0.0) - 1.0
+    assert model.scores_block([1])[0].tolist() == [*known, lowest]
+    assert model.scores([1, 1], [2, 3]).tolist() == [known[1], lowest]

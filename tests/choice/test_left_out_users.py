@@ -16,7 +16,7 @@ from ordrec.choice.cold_start import (
     kept_items,
     with_popularity,
 )
-from ordrec.choice.inner_splits import ListQuality
+from ordrec.choice.inner_splits import ListQuality, inner_splits
 from ordrec.choice.left_out_users import groups_left_out, last_better
 from ordrec.choice.mixture import UNSEEN_WEIGHTS, ChoiceMixture, log_scores, mixed_scores
 from ordrec.datasets import synthetic_ratings
@@ -151,3 +151,17 @@ def test_values_are_tried_while_they_make_better_lists(mixture) -> None:
     best, chosen = last_better(groups, (4.0, 16.0, 64.0, 256.0), refitted, quality)
     assert (best, chosen[0].n_ranks, tried) == (16.0, 16.0, [4.0, 16.0, 64.0])
     assert last_better(groups, (), refitted, quality) == (None, groups)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_every_rated_item_is_among_the_few_or_the_many_of_its_popularity(more: int) -> None:
+    counts = np.concatenate([np.full(cold_start.MANY + more, 3), [1, 2, 0, 5]])
+    few, many = cold_start.equally_popular(counts)
+    assert np.sort(np.concatenate([few, *many])).tolist() == np.flatnonzero(counts).tolist()
+    assert len(many) == (more >= 0)
+
+
+def test_users_of_inner_splits_are_drawn_once_each() -> None:
+    history = sparse.csr_array(np.ones((60, 5)))
+    for split in inner_splits(history, 3, 0.4, np.random.default_rng(0), max_users=40):
+        assert np.unique(split.rows).size == 40

@@ -9,7 +9,7 @@ import pytest
 from naive import naive_order
 from scipy import sparse
 
-from ordrec.choice.log_bilinear import LogBilinear, _context, _gradients, _Places
+from ordrec.choice.log_bilinear import LogBilinear, _Adam, _context, _gradients, _Places
 from ordrec.choice.order import DatedRows
 
 N_ITEMS = 7
@@ -173,3 +173,16 @@ def test_histories_of_single_entries_teach_nothing() -> None:
     rows = DatedRows.of(table, np.arange(4.0) + 1e9)
     model = drawn_vectors(1, np.arange(4))
     assert model.trained(rows, np.arange(4), np.random.default_rng(0)) is model
+
+
+@pytest.mark.parametrize("gradient", [0.0, 3.0, -1e-3, 1e-8])
+def test_steps_of_adam_by_hand(gradient: float) -> None:
+    value, mean, square = np.array([2.0]), 0.0, 0.0
+    adam, expected = _Adam([value]), 2.0
+    for number in (1, 2, 3):
+        slope = gradient * number
+        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
+        size = math.sqrt(square / (1 - 0.999**number)) + 1e-8
+        expected -= 0.05 * mean / (1 - 0.9**number) / size
+        adam.step([np.array([slope])], 0.05)
+    assert value[0] == pytest.approx(expected, rel=1e-9)

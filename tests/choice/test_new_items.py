@@ -219,3 +219,18 @@ def test_an_item_of_which_something_is_known_is_listed_and_others_are_not() -> N
     sold = SOLD.with_side_tables(item_table=table)
     model = ChoiceMixture(**QUICK).fit(sold)
     assert model.new_items_.items.tolist() == [NEW[0], *NEW[2:]]
+
+
+def test_titles_of_new_items_are_folded_in() -> None:
+    sold, table = shop(3, False)
+    titled = table.set_index("item").assign(title=lambda frame: [f"No. {k}" for k in frame.index])
+    sold = sold.with_side_tables(item_table=titled, new_items=True)
+    model = Recommender(ChoiceMixture(**QUICK)).fit(sold)
+    arrived = pd.DataFrame({"item": [1, 9001], "kind": "kind 1", "title": ["No. 1", "The last"]})
+    bought = pd.DataFrame({"user": 999, "item": [1, 6, 11]})
+    one = Ratings.from_frame(bought, rating=None, item_table=arrived, new_items=True)
+    more = model.fold_in(one)
+    assert more.recommend(4, 1, only=[9001])["title"].tolist() == ["The last"]
+    assert more.recommend(999, 1, only=[2])["title"].tolist() == ["No. 2"]
+    known = Ratings.from_frame(bought, rating=None)
+    assert model.fold_in(known).recommend(999, 1, only=[2])["title"].tolist() == ["No. 2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from typer.testing import CliRunner
 from ordrec import load, save
 from ordrec.cli import app
 from ordrec.cli.chosen_models import say_chosen
+from ordrec.cli.recommend import _check_order
 from ordrec.data import Ratings
-from ordrec.errors import OrdrecError
+from ordrec.errors import ArgumentError, OrdrecError
 from ordrec.recommend import RatingPredictor, Recommender, make_model, model_names
 from ordrec.recommend.registry import storable_model_names
 
@@ -377,3 +379,17 @@ def test_evaluate_takes_tables_of_items(folder, ratings, tmp_path) -> None:
     )
     assert done.exit_code == 0
     assert "items.csv: 11 rows for 11 items; size (categorical)" in done.stderr
+
+
+def test_a_class_of_ones_own_may_list_for_one_user_but_not_for_all() -> None:
+    lists_for_one = SimpleNamespace(recommend=lambda user, n: None)
+    assert _check_order(lists_for_one, None, "all") == {}
+    with pytest.raises(ArgumentError, match="cannot recommend to all"):
+        _check_order(lists_for_one, None, "all", batch=True)
+    lists_for_one.recommend_all = lists_for_one.recommend
+    assert _check_order(lists_for_one, None, "all", batch=True) == {}
+    for options in (("expected", "all"), (None, "likely")):
+        with pytest.raises(ArgumentError, match="are for --user"):
+            _check_order(lists_for_one, *options, batch=True)
+        with pytest.raises(ArgumentError, match="need rating distributions"):
+            _check_order(lists_for_one, *options)

@@ -167,6 +167,23 @@ def test_a_strangers_file_is_replaced_only_when_asked(folder: Path, monkeypatch,
         assert Path(name).read_bytes() != Path("r.csv").read_bytes()
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_strangers_file_is_seen_before_any_work(folder: Path, monkeypatch, name: str) -> None:
+    """Nothing is computed for hours and then thrown away: here the input is not even readable."""
+    monkeypatch.chdir(folder)
+    words = COMMANDS[name]
+    Path(name).write_bytes(Path("r.csv").read_bytes())
+    if words[0] == "fit-all":
+        monkeypatch.setattr("ordrec.recommend.fit_scan", lambda *_, **__: pytest.fail("fits"))
+        assert run("data", "partition", "r.csv", "parts").exit_code == 0
+    else:
+        for column in ("rating", "grade", "item", "document"):
+            for file in Path().glob("*.csv"):
+                if file.name != name:
+                    file.write_text(file.read_text().replace(column, "unknown"))
+    assert "--overwrite" in refusal(*words, name)
+
+
 OF_MODELS = [
     ["predict", "bias.ordrec", "pairs.csv"],
     ["recommend", "popularity.ordrec", "-u", "1"],

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -165,3 +166,15 @@ def test_a_person_gets_fewer_digits_than_a_file(monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     table_writer(None, "lists")(table)
     assert capsys.readouterr().out.splitlines()[1::2] == ["a,3.760519821884435", "a,3.7605"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_documentation_is_opened_for_people_alone(monkeypatch, tmp_path, terminal) -> None:
+    docs = import_module("ordrec.cli.docs")  # the package has a function of that name
+    opened: list[str] = []
+    (tmp_path / "index.html").write_text("")
+    monkeypatch.setattr(docs, "BUILT", tmp_path / "index.html")
+    monkeypatch.setattr(docs.webbrowser, "open", opened.append)
+    monkeypatch.setattr(docs.sys.stdout, "isatty", lambda: terminal)
+    docs.docs()
+    assert opened == [(tmp_path / "index.html").as_uri()] * terminal

@@ -135,9 +135,11 @@ def test_senseless_bins(arguments, message):
 def test_senseless_ends_and_edges():
     with pytest.raises(ArgumentError, match="give ends that hold all of them"):
         Scale.binned([1, 50, 99], low=10)
+    with pytest.raises(ArgumentError, match="give ends that hold all of them"):
+        Scale.binned([1, 50, 99], high=60)
     for edges in (
         [0, 2], [0, 9], [0, 5, 2], [0, 3, 9, 9], [0, 3, 3.5, 9], [2, 3, 9], [0, np.nan, 9],
-        [0, 3, 1e60], [-np.inf, 3, 9],
+        [0, 3, 1e60], [-np.inf, 3, 9], [0, 2, 3, 9], [[0, 3, 9]], [],
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match="edges must be 3 ascending numbers"):
             Scale([1, 4], edges)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +113,9 @@ def test_named_columns_refuse_long_rows(tmp_path, text):
     (tmp_path / "f").write_text(text)
     with open_source(tmp_path / "f") as source, pytest.raises(DataError, match="fields"):
         delimited.read_text_table(source, "f", ",", names=("a", "b"))
+
+
+def test_whole_numbers_are_read_as_floats() -> None:
+    found = delimited.numbers(pd.Series(["1", "2"]), "here")
+    assert found.dtype == np.float64
+    assert found.tolist() == [1.0, 2.0]

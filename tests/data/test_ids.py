@@ -10,6 +10,9 @@ import pandas as pd
 import pytest
 
 from ordrec.data import Ratings
+from ordrec.data.columns import order_of
+from ordrec.data.ids import warn_of_other_type
+from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError
 from ordrec.recommend import BiasModel, Popularity, RatingPredictor
 
@@ -119,3 +122,29 @@ def test_a_single_user_that_is_none(numbered: Ratings, user: Any) -> None:
 def test_half_a_character_is_refused_at_the_door(numbered: Ratings) -> None:
     with pytest.raises(DataError, match=r"column 'user': an id holds .*half of a character"):
         ratings_of([BROKEN, "b", "c"])
+
+
+def test_words_are_ordered_by_their_categories_or_refused() -> None:
+    words = pd.Series(["good", "poor", "good"])
+    ordered = words.astype(pd.CategoricalDtype(["poor", "fair", "good"], ordered=True))
+    assert order_of(ordered, "rating") == ["poor", "fair", "good"]
+    for numbers in (pd.Series([1, 2]), pd.Series([0.5]), pd.Series([], dtype=float)):
+        assert order_of(numbers, "rating") is None
+    for unordered in (words, ordered.cat.as_unordered()):
+        with pytest.raises(DataError):
+            order_of(unordered, "rating")
+
+
+@pytest.mark.parametrize(("codes", "warned"), [([-1, -1], True), ([-1, 0], False), ([], False)])
+def test_ids_of_another_type_are_said_only_where_none_is_known(codes: list, warned: bool) -> None:
+    ids = [str(each) for each in codes]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        warn_of_other_type(pd.Index([1, 2]), ids, np.array(codes, dtype=np.int64))
+    assert bool(said) == warned
+
+
+def test_the_column_of_ids_is_the_one_with_ids_of_the_ratings() -> None:
+    table = pd.DataFrame({"item": [901, 902, 903], "id": [1, 2, 77], "kind": ["a", "b", "c"]})
+    found = side_table(table, pd.Index([1, 2, 3]), "item", "item")
+    assert found.loc[[1, 2], "kind"].tolist() == ["a", "b"]

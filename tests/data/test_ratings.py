@@ -502,3 +502,19 @@ def ratings_with_everything() -> Ratings:
     )
     ratings = Ratings.from_frame(frame, weight="weight", scale=Scale.regular(1, 5))
     return ratings.select(ratings.users != 2)  # a user without ratings
+
+
+@pytest.mark.parametrize("cell", [[1], {"a": 1}, {1}, 1, None, ("b",)])
+def test_what_is_no_word_of_a_scale_of_words_is_refused_by_its_row(cell) -> None:
+    frame = pd.DataFrame({"user": [1, 2], "item": [1, 2], "rating": ["b ", cell]})
+    words = {"scale": ["a", "b"]}
+    assert Ratings.from_frame(frame.iloc[:1], **words).values.tolist() == [2]
+    with pytest.raises(DataError, match="row 1: rating"):
+        Ratings.from_frame(frame, **words)
+
+
+def test_equal_lists_as_times_are_refused_by_their_row() -> None:
+    frame = pd.DataFrame({"user": [1, 1], "item": [1, 2], "rating": [1, 2]})
+    frame["timestamp"] = [[1, 2], [1, 2]]
+    with pytest.raises(DataError, match="row 0"):
+        Ratings.from_frame(frame)

@@ -17,6 +17,7 @@ from ordrec.datasets import (
     load_movielens,
     load_movietweetings,
     load_path,
+    load_side_table,
     read_ratings,
 )
 from ordrec.errors import ArgumentError, OrdrecError
@@ -127,3 +128,11 @@ def test_a_header_may_be_very_long(tmp_path):
         ["ann", "tea", 4.0],
         ["bob", "milk", 2.0],
     ]
+
+
+def test_a_column_has_one_type_however_late_its_first_text_comes(tmp_path: Path) -> None:
+    rows = [f"{k},{k:09d}\n" for k in range(40_000)]  # more than pandas reads at a time
+    (tmp_path / "items.csv").write_text("".join(["item,code\n", *rows, "x,last\n"]))
+    codes = load_side_table(tmp_path / "items.csv")["code"]
+    assert codes.iloc[[7, -1]].tolist() == ["000000007", "last"]
+    assert set(map(type, codes)) == {str}

@@ -153,3 +153,10 @@ def test_others_are_fitted_stored_and_predicted_in_their_units(
     found = load(tmp_path / "model.ordrec").predict([0, 1, 2], [3, 4, 5])
     expected = make_model(name).fit(usual).predict([0, 1, 2], [3, 4, 5])
     np.testing.assert_allclose(found / unit, expected, rtol=1e-6)
+
+
+def test_values_without_a_number_between_them_are_no_scale() -> None:
+    with pytest.raises(ArgumentError, match="no number lies between them"):
+        Scale([0.0, 1.0, -5e-324])
+    near = Scale([1.0, np.nextafter(1.0, 2.0), 2.0])
+    assert near.ranks_of(near.values).tolist() == [1, 2, 3]

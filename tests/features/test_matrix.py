@@ -149,3 +149,9 @@ def test_bad_input_is_named() -> None:
         RatingMatrix(sparse.csr_array([[4.0]])).biases(item_damping=-1)
     with pytest.raises(DataError, match="at least one rating"):
         damped_biases(np.empty(0, int), np.empty(0, int), np.empty(0), 1, 1)
+
+
+def test_the_centre_is_midway_between_the_ends_unless_given() -> None:
+    values = sparse.csr_array(np.array([[1.0, 0.0, 2.0], [7.0, 2.0, 0.0]]))
+    assert RatingMatrix(values).centre == 4.0
+    assert RatingMatrix(values, centre=1.5).centre == 1.5

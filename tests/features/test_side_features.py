@@ -425,3 +425,28 @@ def test_vectors_in_any_unit_have_the_same_features(unit):
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [3.0, np.nan]])
     one, other = VectorBlock.of(vectors), VectorBlock.of(unit * vectors)
     np.testing.assert_allclose(other.rows(unit * vectors), one.rows(vectors), atol=1e-7)
+
+
+def test_columns_without_a_row_or_a_number_are_no_blocks() -> None:
+    for nothing in (np.empty((0, 3)), np.full((4, 2), np.nan), np.ones((5, 2)), np.zeros((5, 2))):
+        assert VectorBlock.of(nothing) is None
+    assert VectorBlock.of(np.array([[0.0, 0.0], [0.0, 1e-20]])) is not None
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([[0.5, 1.0], [2.0, 3.0]], "vector"),
+        ([[1, 2], [3, 4.5]], "vector"),
+        ([[1, 2], [3, 4]], "labels"),
+        ([[0.5, 1.0], [0.5]], "labels"),
+        ([[0.5], [0.25]], "labels"),
+        ([[0.5, 1.0], "b"], "labels"),
+        ([[0.5, 1.0], {0.5, 1.0}], "labels"),
+        ([[0.5, "a"], [0.5, 1.0]], "labels"),
+        ([np.array([0.5, 1.0]), (0.5, 2)], "vector"),
+        (["a", ["b", "c"]], "labels"),
+    ],
+)
+def test_lists_of_two_or_more_numbers_are_vectors(cells: list, kind: str) -> None:
+    assert infer_kind(pd.Series(cells * 3, dtype=object))[0] == kind

@@ -31,14 +31,19 @@ STARTING = "sitecustomize.py"  # which Python runs at its start
 
 def loops_of(tree: ast.Module) -> list[ast.FunctionDef]:
     """The functions of a file that numba compiles."""
-    compilers = set(COMPILERS)
-    for node in tree.body:  # a compiler with options may have a name of its own
-        if isinstance(node, ast.Assign) and compilers & _names_in(node.value):
-            compilers |= _names_in(*node.targets)
+    compilers, given = set(COMPILERS), set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            found = compilers & _names_in(node.value)
+            if found and isinstance(node, ast.Assign):  # one with options may have its own name
+                compilers |= _names_in(*node.targets)
+            if found and isinstance(node.value, ast.Call):  # or a function is handed to it
+                given |= _names_in(*node.value.args)
     return [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and compilers & _names_in(*node.decorator_list)
+        if isinstance(node, ast.FunctionDef)
+        and (node.name in given or compilers & _names_in(*node.decorator_list))
     ]
 
 

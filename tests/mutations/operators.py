@@ -3,7 +3,8 @@
 A mutant replaces one node: a comparison, an operator, a number, a condition, a call, an argument.
 The place is given by the function that contains it and by the text of the node, so that a list of
 mutants survives as long as the line does. Texts, docstrings, annotations, what is raised or
-warned of, and public names are left alone.
+warned of, and public names are left alone; so are arguments that only check or permit to overwrite,
+since the same is computed whatever they are.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ OPPOSITES = {
 }  # fmt: skip
 OPPOSITES |= {there: here for here, there in OPPOSITES.items()}
 SIDES = {"left": "right", "right": "left", "last": "first", "first": "last"}
-# arguments that only check, or permit to overwrite: without them the same is computed
+# arguments that only check, or permit to overwrite: whatever they are, the same is computed
 UNWATCHED_ARGUMENTS = {None, "strict", "check_finite", "overwrite_a", "overwrite_b"}
+SHOWN = 80  # characters
 UNWATCHED_CALLS = {"warn", "report", "progress", "say", "echo", "warning", "TypeVar"}
 
 
@@ -41,6 +43,7 @@ class Mutant:
 
     function: str
     line: int
+    column: int
     start: int  # offsets in the source
     stop: int
     old: str
@@ -51,8 +54,12 @@ class Mutant:
         return source[: self.start] + self.new + source[self.stop :]
 
     def __str__(self) -> str:
-        shown = " ".join(self.old.split()), " ".join(self.new.split())
-        return f"{self.function}:{self.line} {shown[0][:80]} -> {shown[1][:80]}"
+        shown = [" ".join(text.split()) for text in (self.old, self.new)]
+        if max(map(len, shown)) > SHOWN:  # from shortly before the first difference
+            first = next((n for n, (a, b) in enumerate(zip(*shown, strict=False)) if a != b), 0)
+            start = max(first - SHOWN // 2, 0)
+            shown = [text[start : start + SHOWN] for text in shown]
+        return f"{self.function}:{self.line}:{self.column} {shown[0]} -> {shown[1]}"
 
 
 def mutants_of(source: str) -> list[Mutant]:
@@ -90,6 +97,8 @@ class _Finder:
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             return  # a docstring
+        if isinstance(node, ast.keyword) and node.arg in UNWATCHED_ARGUMENTS - {None}:
+            return
         for whole, new in self._mistakes(node):
             yield self._mutant(function, whole, new)
         for name, value in ast.iter_fields(node):
@@ -163,9 +172,8 @@ class _Finder:
             new = f"({new}{lost})"
         else:
             new += lost
-        return Mutant(
-            function, node.lineno, len(before), len(before) + len(old), old, new  # type: ignore[attr-defined]
-        )  # fmt: skip
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        return Mutant(function, line, column, len(before), len(before) + len(old), old, new)
 
 
 def _other_constants(value: object) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
     python tests/mutations/run.py [--sample 300] [--seed 0] [--packages data lists] [--out FILE]
                                   [--folder FOLDER] [--seconds N] [--share 1/2] [--untested]
+                                  [--further SECONDS]
 
 First all tests are run once, which notes through which lines each of them runs, and how long that
 takes (`mutations.traces`); a folder that is kept is brought up to date. A mutant is noticed if a
-test that runs through its line fails and passes without it. Of these tests twelve seconds are run:
-the cheapest of the module's folder, then the cheapest of the others. The table has a row per
+test that runs through its line fails and passes without it. Of these tests ten seconds are run: the
+cheapest of the module's folder, then the cheapest of the others; where they notice nothing, others
+for ``--further`` seconds. The table has a row per
 package; below it stand the mutants that nothing noticed. ``equivalent.toml`` lists mutants that
 change nothing anybody could observe, with the reason; they do not count. With ``--out`` every
 mutant is written to a csv as soon as it is decided, and a stopped run goes on from there;
@@ -25,6 +27,7 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -48,6 +51,9 @@ def main() -> None:
     options.add_argument("--record", nargs="*", default=[], help="these folders of tests, no more")
     options.add_argument("--untested", action="store_true", help="also blocks without a test")
     options.add_argument("--share", default="1/1", help="decide the k-th of n shares, k/n")
+    options.add_argument(
+        "--further", type=float, default=0.0, help="seconds of tests for survivors"
+    )
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no more then")
     chosen = options.parse_args()
     first, step = map(int, chosen.share.split("/"))
@@ -67,7 +73,7 @@ def main() -> None:
             if key not in decided and time.monotonic() - begun > chosen.seconds:
                 continue
             if key not in decided:
-                noticed = workshop.noticed(file, mutant)
+                noticed = workshop.noticed(file, mutant, chosen.further)
                 if noticed is None:
                     print(f"{number}/{len(drawn)} not decided: {file} {mutant}", flush=True)
                     continue
@@ -98,17 +104,20 @@ def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]
     return [
         (file, mutant)
         for file, mutant in drawn
-        if not any(_is_that(entry, file, mutant) for entry in equivalent)
+        if not any(is_argued(entry, file, mutant) for entry in equivalent)
     ]
 
 
-def _is_that(entry: dict[str, str], file: str, mutant: Mutant) -> bool:
+def is_argued(entry: dict[str, Any], file: str, mutant: Mutant) -> bool:
     """Whether an entry of ``equivalent.toml`` means a mutant; numbers of lines change."""
     words = f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
     if (entry["file"], entry["mutant"]) != (file, words):
         return False
+    if entry.get("column", mutant.column) != mutant.column:
+        return False
     lines = (ROOT / "ordrec" / file).read_text().splitlines()
-    return entry.get("line", lines[mutant.line - 1].strip()) == lines[mutant.line - 1].strip()
+    line = lines[mutant.line - 1].strip()
+    return bool(entry.get("line", line) == line)
 
 
 def already(out: Path | None) -> dict[tuple[str, str], bool]:

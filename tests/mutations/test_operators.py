@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
 from mutations.operators import mutants_of
-from mutations.run import sample
+from mutations.run import EQUIVALENT, is_argued, sample
 from mutations.workshop import ROOT, TESTS, nearest_tests
 
 KINDS = {
@@ -47,6 +48,20 @@ def test_statements() -> None:
     assert not any("V(a - 1)" in text for text in changed)
 
 
+def test_arguments_that_only_check_are_left_alone() -> None:
+    assert (
+        mutants_of("def f(a):\n    x = zip(a, strict=True)\n    y = g(check_finite=False)\n") == []
+    )
+    assert len(mutants_of("def f(a):\n    x = g(a, exact=True)\n")) == 2
+
+
+def test_a_long_mutant_is_shown_where_it_differs() -> None:
+    long = ", ".join(f"argument_{k}=0" for k in range(30))
+    shown = {str(mutant) for mutant in mutants_of(f"def f():\n    x = g({long})\n")}
+    assert len(shown) == 60
+    assert all(len(text) < 200 for text in shown)
+
+
 def test_places_are_found_behind_letters_of_several_bytes() -> None:
     source = 'class A:\n    def f(self, a):\n        return g("ä") + a\n'
     found = [mutant for mutant in mutants_of(source) if mutant.new.endswith("- a")]
@@ -73,3 +88,10 @@ def test_every_module_has_tests_nearby() -> None:
             tests = nearest_tests(str(path.relative_to(ROOT / "ordrec")))
             assert all((TESTS / Path(each)).exists() for each in tests), path
             assert tests, path
+
+
+def test_every_mutant_that_is_argued_equivalent_is_still_one() -> None:
+    for entry in tomllib.loads(EQUIVALENT.read_text())["equivalent"]:
+        file = entry["file"]
+        mutants = mutants_of((ROOT / "ordrec" / file).read_text())
+        assert any(is_argued(entry, file, mutant) for mutant in mutants), entry

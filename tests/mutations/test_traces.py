@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutations.marks import MEMORY, blocks_of, prepare
+from mutations.marks import MEMORY, blocks_of, loops_of, prepare
 from mutations.traces import Traces
 from mutations.workshop import ROOT, TESTS
 
@@ -123,3 +123,9 @@ def test_blocks_of_the_package_are_found_and_compiled_loops_have_none() -> None:
     loops = ROOT / "ordrec" / "linalg" / "small.py"
     assert list(blocks_of(ast.parse(loops.read_text()))) == []
     assert len(list(blocks_of(ast.parse((TESTS / "mutations" / "marks.py").read_text())))) > 10
+
+
+def test_what_numba_compiles_is_decorated_or_handed_to_it() -> None:
+    source = "def a(): pass\n\ndef b(): pass\n\n@fast\ndef c(): pass\n\n@other\ndef d(): pass\n"
+    source += "fast = compiled_with(fastmath=True)\nready: Any = intrinsic(b)\n"
+    assert [loop.name for loop in loops_of(ast.parse(source))] == ["b", "c"]

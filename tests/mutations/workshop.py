@@ -45,7 +45,7 @@ TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
 # seconds of processor time
 SECONDS = 10.0  # of the tests that are run for a mutant
-NEAR_SECONDS = 7.0  # of these, for tests in the folder of the module
+NEAR_SHARE = 0.7  # of these, for tests in the folder of the module
 COMPILING = 120.0  # to compile loops again, if the mutant is in one
 STARTING = 15.0  # to import the package and the tests; with it, the tests may take
 SLOWER = 3.0  # times longer than without a mutant: one that makes them run longer is noticed
@@ -221,12 +221,24 @@ class Workshop:
             importlib.invalidate_caches()
             numba.core.config.reload_config()
 
-    def noticed(self, file: str, mutant: Mutant) -> bool | None:
+    def noticed(self, file: str, mutant: Mutant, further: float = 0.0) -> bool | None:
         """Whether a test near the file fails once the mutant is in it, and passes without it.
 
-        None if that cannot be said, because tests do not run to their end without it either.
+        None if that cannot be said, because tests do not run to their end without it either. Where
+        the first tests do not notice it, others are run for so many ``further`` seconds.
         """
         tests, seconds = self.chosen(file, mutant.line)
+        found = self._noticed_by(tests, seconds, file, mutant)
+        if found is False and further:
+            more, seconds = self.chosen(file, mutant.line, further)
+            return self._noticed_by(
+                [each for each in more if each not in tests], seconds, file, mutant
+            )
+        return found
+
+    def _noticed_by(
+        self, tests: list[str], seconds: float, file: str, mutant: Mutant
+    ) -> bool | None:
         changed = self._changed_functions(file, mutant)
         limit = STARTING + SLOWER * seconds
         limit += COMPILING * (self.traces.loop_at(file, mutant.line) is not None)
@@ -244,7 +256,7 @@ class Workshop:
             tests = [each for each in tests if each not in unsound]
         return False
 
-    def chosen(self, file: str, line: int) -> tuple[list[str], float]:
+    def chosen(self, file: str, line: int, most: float = SECONDS) -> tuple[list[str], float]:
         """The tests to run for a line, the nearest and cheapest first, and their seconds.
 
         Behind them come others of the same files, which may use what these have made.
@@ -269,9 +281,9 @@ class Workshop:
         made: set[str] = set()
         total = 0.0
         for group, limit in (
-            ({test for test in through if far(test) < 2}, NEAR_SECONDS),
-            (through, SECONDS),
-            (beside, SECONDS),
+            ({test for test in through if far(test) < 2}, NEAR_SHARE * most),
+            (through, most),
+            (beside, most),
         ):
             for test in sorted(group, key=lambda test: (far(test), tests[test].cost(), test)):
                 file_of_tests = test.split("::")[0]

@@ -217,3 +217,13 @@ def test_defaults_beat_a_constant_on_tables_in_their_own_units(
     model = quiet(clone(estimator), table.X[train], table.y[train])
     constant = np.abs(table.y[test] - np.median(table.y[train])).mean()
     assert error(model, table.X[test], table.y[test]) < 0.75 * constant
+
+
+def test_sparse_rows_are_centred_where_any_feature_was() -> None:
+    X = np.array([[-1.0, 0.0, 2.0], [1.0, 3.0, 0.0]])
+    for mean in ([0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 1.0, 3.0]):
+        scaling = Standardisation(np.array(mean), np.array([1.0, 2.0, 4.0]))
+        found = scaling(sparse.csr_array(X))
+        expected = (X - mean) / scaling.deviation
+        assert sparse.issparse(found) == (not any(mean))
+        assert (found.toarray() if sparse.issparse(found) else found).tolist() == expected.tolist()

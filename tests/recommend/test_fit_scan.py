@@ -185,6 +185,16 @@ def test_a_stopped_fit_of_factors_goes_on(scan, tmp_path) -> None:
     assert list((tmp_path / "kept").iterdir()) == []
 
 
+def test_progress_is_counted_from_one_step_to_the_next(scan) -> None:
+    steps: list[tuple[int, int, str]] = []
+    fitted_copy(CHOICE["als"], scan, progress=lambda *step: steps.append(step))
+    assert steps == [(1, 2, "histories written"), (2, 3, "ImplicitALS")]
+    steps.clear()
+    fitted_copy(OrdinalFactors(**FACTORS), scan, progress=lambda *step: steps.append(step))
+    assert all(done <= total for done, total, _ in steps)
+    assert [done for done, _, _ in steps] == sorted(done for done, _, _ in steps)
+
+
 def test_a_folder_of_another_fit_is_left_alone(scan, tmp_path) -> None:
     def stop(*step: object) -> None:
         raise Stop

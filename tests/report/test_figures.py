@@ -75,7 +75,8 @@ def test_a_calibrated_model_lies_on_the_diagonal() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(4), 20_000)
     levels = (p.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
-    observed = reliability_diagram(levels, p).axes[0].lines[1]
+    diagonal, observed = reliability_diagram(levels, p).axes[0].lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
     x, y = observed.get_xdata(), observed.get_ydata()
     assert x.size >= 9
     assert np.abs(x - y).max() < 0.05
@@ -118,3 +119,11 @@ def test_refusals(tmp_path: Path) -> None:
         reliability_diagram([0, 1], np.ones((3, 2)))
     with pytest.raises(ArgumentError, match="svg, pdf or png"):
         save_figure(time_against_accuracy(FRAME, "mae"), tmp_path / "x", ("gif",))
+
+
+@pytest.mark.parametrize(("length", "angle"), [(20, 0.0), (21, 30.0)])
+def test_names_that_take_more_than_sixty_characters_are_turned(length: int, angle: float) -> None:
+    names = {name: name * length for name in "abc"}
+    frame = pd.concat([FRAME.assign(data=name) for name in names.values()])
+    figure = box_plots(frame, "mae")
+    assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {angle}

@@ -27,8 +27,10 @@ from ordrec.recommend import (
     RatingPredictor,
     Recommender,
 )
+from ordrec.serve.catalogue import Catalogue
 from ordrec.serve.guard import LARGEST_BODY
 
+STARS = Scale.regular(1, 5)
 RATED = [{"item": 500, "rating": 5}, {"item": 503, "rating": 1.0}]
 
 
@@ -367,3 +369,11 @@ def test_predictions_and_explanations_are_for_the_time_that_is_asked_for() -> No
         assert why["expected"] == pytest.approx(expected, abs=1e-3)
         found.append(expected)
     assert abs(found[0] - found[1]) > 0.02
+
+
+def test_ids_of_each_side_are_read_as_those_of_that_side() -> None:
+    texts, numbers = ["07", "7", "8", "07"], [7, 8, 7, 9]
+    for users, items, expected in ((texts, numbers, ["07", 7]), (numbers, texts, [7, "07"])):
+        frame = pd.DataFrame({"user": users, "item": items, "rating": [1, 3, 5, 4]})
+        catalogue = Catalogue(BiasModel().fit(Ratings.from_frame(frame, scale=STARS)))
+        assert [catalogue.ids_of(["07"], side)[0] for side in ("user", "item")] == expected

@@ -531,3 +531,20 @@ def test_values_of_rare_numbers_are_found_or_none() -> None:
     assert few_values(np.arange(4000.0) % 256 / 3.0).size == 256
     assert few_values(np.arange(4000.0) % 257 / 3.0) is None
     assert few_values(np.tile([1, 2], 4000)) is None  # integers have a width of their own
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0])
+def test_a_single_variance_is_positive(variance: float) -> None:
+    with pytest.raises(ModelFileError, match="is not a covariance matrix"):
+        take_covariance({"S": np.array([[variance]])}, "S", 1)
+    assert take_covariance({"S": np.array([[0.5]])}, "S", 1).tolist() == [[0.5]]
+
+
+def test_models_are_deflated_and_their_headers_are_ascii(path, ratings) -> None:
+    model = make_model("factors", n_factors=2, max_iter=2).fit(ratings.renamed("Üß"))
+    save(model, path)
+    with zipfile.ZipFile(path) as archive:
+        kinds = {each.compress_type for each in archive.infolist()}
+    assert zipfile.ZIP_DEFLATED in kinds
+    save_arrays(path, {}, {"note": "Üß \ud800"})
+    assert load_arrays(path)[1]["note"] == "Üß \ud800"

@@ -211,6 +211,10 @@ def test_the_depth_is_chosen_on_held_out_samples():
     y = np.digitize(np.sign(X[:, 0] * X[:, 1]) + 0.3 * rng.normal(size=400), [-0.5, 0.5])
     model = ORBoost(base="tree", n_estimators=60, random_state=0).fit(X, y)
     assert model.max_depth_ in DEPTHS[1:]  # no sum of functions of one feature has such corners
+    tree = TreeSearch(model.max_depth_).prepare(X, np.ones(400), rng).train(np.sin(np.arange(400)))
+    assert 2 < np.unique(tree(X)).size <= 2**model.max_depth_
+    leaves = [np.unique(member(X)).size for member in model.ensemble_.members]
+    assert 2 ** (model.max_depth_ - 1) < max(leaves) <= 2**model.max_depth_
     flat = ORBoost(base="tree", max_depth=1, n_estimators=60, random_state=0).fit(X, y)
     assert np.abs(model.predict(X) - y).mean() < 0.5 * np.abs(flat.predict(X) - y).mean()
     with pytest.raises(ValueError, match="max_depth must be"):

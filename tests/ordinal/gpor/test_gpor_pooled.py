@@ -172,3 +172,10 @@ def test_no_problems_and_one_rank_are_refused():
         fit_many([], 3)
     with pytest.raises(ArgumentError, match="two ranks"):
         fit_many([(EYE, [0, 0, 0])])
+
+
+def test_the_scale_is_that_of_the_highest_rank_of_any_problem() -> None:
+    K = np.eye(4)
+    fit = fit_many([(K, [0, 1, 1, 0]), (K, [0, 1, 4, 2]), (K, [0, 0, 0, 0])], optimizer=None)
+    assert fit.thresholds.size == 4
+    assert fit_many([(K, [0, 1, 1, 0])], optimizer=None).thresholds.size == 1

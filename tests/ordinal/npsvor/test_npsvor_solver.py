@@ -25,6 +25,7 @@ from ordrec.ordinal.npsvor.active_set import (
     pivoting_ridge,
 )
 from ordrec.ordinal.npsvor.admm import ADMM, PartedADMM, similar_rows
+from ordrec.ordinal.npsvor.interior import _Rank
 from ordrec.ordinal.npsvor.problem import (
     bias,
     bias_bounds,
@@ -464,3 +465,23 @@ def test_exchanges_by_hand():
     rank.restart(z, t)
     rank.place = place
     assert rank._exchanged(tol=0.1).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_the_interior_point_starts_where_its_first_conditions_hold(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, size=30)
+    gram = FactoredGram(unit * rng.normal(size=(30, 4)))
+    planes = planes_for(y, np.arange(3), np.full(30, 0.7), np.full(30, 2.0), 0.1)
+    for k in range(3):
+        rank = _Rank(gram, planes.columns(np.array([k])))
+        rho = np.zeros(30)
+        sign, cost = rank.sign, rank.cost
+        samples = np.concatenate([np.arange(30), np.flatnonzero(y == k)])
+        np.add.at(rho, samples, sign * rank.x)
+        scores = gram.values @ (gram.values.T @ rho)
+        assert sign * scores[samples] + cost - rank.u + rank.v == pytest.approx(
+            0, abs=1e-9 * unit**2
+        )
+        assert min(rank.u.min(), rank.v.min()) >= 1.0
+        assert cost.tolist() == [0.1 if each == k else -1.0 for each in y[samples]]

@@ -15,6 +15,7 @@ from ordrec.linalg.lapack import factorise_in_threads
 from ordrec.ordinal.gram import shifted
 from ordrec.ordinal.gram.matrix import FactoredGram, as_gram
 from ordrec.ordinal.gram.shifted import BorderedFactor, ShiftedGram
+from ordrec.ordinal.svor import solver
 from ordrec.ordinal.svor.interior import _evaluate
 from ordrec.ordinal.svor.multipliers import bounds_of
 from ordrec.ordinal.svor.newton_system import Point
@@ -481,3 +482,16 @@ def test_a_border_that_is_too_rough_is_given_up(monkeypatch):
     assert found.converged
     assert found.n_iter == expected.n_iter
     assert found.objective == pytest.approx(expected.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["wide", "linear"])
+def test_what_cannot_be_polished_is_finished_pair_by_pair(monkeypatch, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 2))
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=40), [-0.5, 0.5])
+    K = _gram(kind, X)
+    expected = solve_implicit(K, y, 3, C=3.0, tol=TIGHT)
+    monkeypatch.setattr(solver, "LEVELS", 0)
+    found = solve_implicit(K, y, 3, C=3.0, tol=TIGHT)
+    assert found.converged
+    assert K @ found.coef == pytest.approx(K @ expected.coef, abs=1e-3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from ordrec.rating.factors.fit import _starting_steps
 from ordrec.rating.factors.row_priors import (
     PATTERN_RIDGE,
     PRIOR_ROWS,
@@ -236,3 +237,12 @@ def test_moments_in_blocks_are_the_same(cold_case, monkeypatch):
     whole = ColdPrior.of(rows, side, weights)
     monkeypatch.setattr("ordrec.rating.factors.row_priors.BLOCK", 4)
     np.testing.assert_allclose(ColdPrior.of(rows, side, weights).moments, whole.moments)
+
+
+def test_factors_start_from_the_log_odds_of_going_on() -> None:
+    counts = np.array([3, 0, 5, 12])
+    smooth = counts + 1.0  # one rating more on each rank
+    steps = _starting_steps(counts)
+    for k in range(3):
+        beyond = smooth[k + 1 :].sum()
+        assert steps[k] == pytest.approx(np.log(beyond / smooth[k]))

@@ -172,6 +172,22 @@ def test_hold_out_gradient_equals_finite_differences() -> None:
         assert slope[k] == pytest.approx(difference, abs=3e-4), start.layout.names[k]
 
 
+def test_weights_are_held_to_their_start_as_the_prior_says() -> None:
+    """Equation (1) of `learn_weights`: half the squared error, and a normal law of deviation 2."""
+    ratings = small_ratings(3, 12, 10, 90)
+    held = np.arange(90) % 5 == 0
+    data, start, units = everything(ratings.select(~held))
+    outer = ratings.select(held)
+    pairs = new_pairs(data, outer.users, outer.items, outer.timestamps)
+    objective = hold_out_objective(data, pairs, units.inward(outer.values), start, tol=1e-7)
+    logs = start.logs + 0.3 * np.random.default_rng(0).normal(size=start.logs.size)
+    value, _, rmse = objective(logs)
+    expected = 0.5 * rmse**2 + 0.5 * np.sum((logs - start.logs) ** 2) / 2.0**2 / outer.n_ratings
+    assert value == pytest.approx(expected, rel=1e-9)
+    value, _, rmse = objective(start.logs)
+    assert value == pytest.approx(0.5 * rmse**2, rel=1e-9)
+
+
 def test_rounding_does_not_decide_what_is_learnt() -> None:
     """A first step too short for the solver's tolerance made weights differ by a quarter."""
     ratings = synthetic_ratings(150, 120, n_ratings=6000, seed=0)

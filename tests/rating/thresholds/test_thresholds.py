@@ -17,6 +17,8 @@ from ordrec.rating.thresholds.model import PersonalThresholds
 from ordrec.rating.thresholds.newton import (
     UserRatings,
     _derivatives,
+    _factorise,
+    _solve,
     interval_terms,
     thresholds_from,
     user_steps,
@@ -99,8 +101,9 @@ def test_steps_of_a_user_end_where_the_posterior_is_flat() -> None:
     mean, precision = np.array([[0.0, 0.1, 0.1, 0.1, -0.3]]), 8.0 * np.eye(5)
     eta, covariance = mean.copy(), np.empty((1, 5, 5))
     ratings = UserRatings(scores, levels, np.zeros(50, np.int64), np.zeros(50))
-    user_steps(eta, covariance, mean, precision, 1, ratings, 50)
-    _, slope, H = _derivatives(eta, 1, ratings)
+    said = user_steps(eta, covariance, mean, precision, 1, ratings, 50)
+    total, slope, H = _derivatives(eta, 1, ratings)
+    assert said == total.sum()
     assert np.allclose(slope[0], precision @ (eta - mean)[0], atol=1e-6)
     assert np.allclose(covariance[0], np.linalg.inv(H[0] + precision))
 
@@ -115,7 +118,8 @@ def test_the_steps_of_several_users_are_those_of_each() -> None:
     some = users != 2  # who keeps the prior
     ratings = UserRatings(scores[some], levels[some], users[some], np.zeros(some.sum()))
     together, covariance = mean + 0.1, np.empty((4, 5, 5))
-    user_steps(together, covariance, mean, precision, 1, ratings, 3)
+    said = user_steps(together, covariance, mean, precision, 1, ratings, 3)
+    assert said == pytest.approx(_derivatives(together, 1, ratings)[0].sum())
     for user in range(4):
         own = ratings.users == user
         alone, its = mean[:1] + 0.1, np.empty((1, 5, 5))
@@ -350,3 +354,17 @@ def test_scores_of_the_layer_come_from_fits_without_the_rating() -> None:
         after = model._out_of_fold(whole._replaced(levels=levels))
         assert after[row] == before[row]
         assert not np.array_equal(after, before)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_many_small_systems_against_numpy(size: int) -> None:
+    rng = np.random.default_rng(size)
+    A = rng.normal(size=(5, size, size))
+    A = A @ A.transpose(0, 2, 1) + 0.1 * np.eye(size)
+    right = rng.normal(size=(5, size, 3))
+    L = _factorise(A)
+    assert L @ L.transpose(0, 2, 1) == pytest.approx(A, rel=1e-10)
+    assert np.triu(L, 1).max() == 0.0
+    before = right.copy()
+    assert _solve(L, right) == pytest.approx(np.linalg.solve(A, right), rel=1e-7)
+    assert (right == before).all()
