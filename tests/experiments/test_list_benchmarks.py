@@ -9,20 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-<<<<<<< HEAD
 from ordrec.evaluation.metrics.outcome import UserSums
 from ordrec.experiments.list_benchmarks import (
     LAST_METRICS,
     ListTask,
     calibration_findings,
     list_models,
-=======
-from ordrec.experiments.list_benchmarks import (
-    LAST_METRICS,
-    ListTask,
-    list_models,
     read_sequences,
->>>>>>> trust
     run_task,
 )
 
@@ -50,7 +43,6 @@ def test_means_over_users_with_long_histories(tmp_path) -> None:
     assert abs(values[1] - alone) < 0.08
 
 
-<<<<<<< HEAD
 def test_hits_that_are_expected_have_a_standard_error_over_users() -> None:
     """As great as the ratio differs where users are drawn anew; both draws of a user together."""
     rng = np.random.default_rng(1)
@@ -68,7 +60,8 @@ def test_hits_that_are_expected_have_a_standard_error_over_users() -> None:
     drawn = rng.integers(0, 500, (2000, 500))
     again = expected.sum(axis=0)[drawn].sum(axis=1) / hits.sum(axis=0)[drawn].sum(axis=1)
     assert 0.9 < error / again.std() < 1.1
-=======
+
+
 def test_lines_of_picks_are_in_the_order_of_time_if_declared(tmp_path) -> None:
     (tmp_path / "train").write_text("1: 7 5 9\n2 5\n")
     (tmp_path / "test").write_text("1 2\n2: 9\n")
@@ -78,4 +71,3 @@ def test_lines_of_picks_are_in_the_order_of_time_if_declared(tmp_path) -> None:
     own = dated[dated["user"] == 1].sort_values("timestamp")
     assert own["item"].tolist() == [7, 5, 9, 2]
     assert own["timestamp"].tolist() == [1, 2, 3, 4]
->>>>>>> trust
