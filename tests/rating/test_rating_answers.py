@@ -20,6 +20,7 @@ from ordrec.data import Ratings, Scale
 from ordrec.features import LowRankEM
 from ordrec.ordinal import SVORIM, OrdinalLogistic
 from ordrec.rating.presets import gigabytes
+from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_parts
 from ordrec.recommend import (
     BiasModel,
     ConformalRatings,
@@ -136,9 +137,13 @@ def test_every_record_has_a_test() -> None:
 
 
 def test_recorded_answers_of_estimates_of_memory() -> None:
-    said = {
+    said: dict[str, Any] = {
         f"{data}, {preset}": gigabytes(preset, ratings) * 1e6
         for data, ratings in RATINGS.items()
         for preset in ("full", "fast", "large")
     }
+    whole = RATINGS["whole"]
+    for two_sided in (False, True):
+        parts = memory_parts(whole, SideFeatures(), Preparation(two_sided=two_sided))
+        said[f"two sides: {two_sided}"] = [1e6 * part for part in parts]
     compare_with_record(RECORD, "memory", said)

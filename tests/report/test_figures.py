@@ -121,9 +121,7 @@ def test_refusals(tmp_path: Path) -> None:
         save_figure(time_against_accuracy(FRAME, "mae"), tmp_path / "x", ("gif",))
 
 
-@pytest.mark.parametrize(("length", "angle"), [(20, 0.0), (21, 30.0)])
+@pytest.mark.parametrize(("length", "angle"), [(60, 0.0), (61, 30.0)])
 def test_names_that_take_more_than_sixty_characters_are_turned(length: int, angle: float) -> None:
-    names = {name: name * length for name in "abc"}
-    frame = pd.concat([FRAME.assign(data=name) for name in names.values()])
-    figure = box_plots(frame, "mae")
+    figure = box_plots(FRAME.assign(data="x" * length), "mae")
     assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {angle}
