@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import socket
 import stat
@@ -17,7 +18,15 @@ from pathlib import Path
 
 from ordrec.errors import ArgumentError, DataError, OrdrecError, StorageError
 
-__all__ = ["check_folder_visible", "make_folder", "replace_file", "storage_errors", "write_text"]
+__all__ = [
+    "check_folder_visible",
+    "half_written",
+    "is_fresh",
+    "make_folder",
+    "replace_file",
+    "storage_errors",
+    "write_text",
+]
 
 REMEDIES = {
     errno.ENOSPC: "make room on that disk",
@@ -31,6 +40,19 @@ REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EIO: "check the disk",
 }
+
+
+_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{16}(\.\w+)?")  # the names of `replace_file`
+
+
+def half_written(folder: Path) -> list[Path]:
+    """Return the files of a folder that a killed run of ordrec was still writing."""
+    return [each for each in folder.iterdir() if _HALF_WRITTEN.fullmatch(each.name)]
+
+
+def is_fresh(folder: Path) -> bool:
+    """Return whether nothing is in a folder but what a killed run was still writing."""
+    return len(half_written(folder)) == len(list(folder.iterdir()))
 
 
 @contextmanager

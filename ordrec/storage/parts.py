@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.runtime.files import make_folder, write_text
+from ordrec.runtime.files import half_written, is_fresh, make_folder, write_text
 from ordrec.storage.archive import load_arrays, save_arrays
 from ordrec.storage.schema import contents_of
 
@@ -153,7 +153,9 @@ class PartStore:
             return
         for file in self.path.glob(f"*{self._suffix}"):
             file.unlink(missing_ok=True)
-        if not any(self.path.iterdir()):
+        if is_fresh(self.path):
+            for file in half_written(self.path):
+                file.unlink(missing_ok=True)
             self.path.rmdir()
 
 
@@ -207,7 +209,7 @@ class PartFolder(PartStore):
     def _open(self) -> None:
         """Make the folder, or check that it belongs to the same run."""
         make_folder(self.path)
-        if not any(self.path.iterdir()):
+        if is_fresh(self.path):
             self._write(self._manifest)
         try:
             before = json.loads(self._manifest_file.read_text())
@@ -227,7 +229,7 @@ class PartFolder(PartStore):
                     f"ended: {self._remedy}",
                     parameter="overwrite" if "overwrite=" in self._remedy else (),
                 )
-        for left in self.path.glob(f".*{self._suffix}"):
+        for left in {*self.path.glob(f".*{self._suffix}"), *half_written(self.path)}:
             left.unlink(missing_ok=True)
 
     def _write(self, manifest: dict[str, Any]) -> None:

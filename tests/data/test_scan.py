@@ -472,6 +472,13 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_what_a_kill_left_of_the_first_file_is_no_obstacle(tmp_path):
+    (tmp_path / ".0123456789abcdef.json").write_text("half")
+    synthetic_ratings(5, 5).to_partitions(tmp_path)
+    assert Ratings.scan(tmp_path).n_users == 5
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_an_interrupted_writing_is_no_folder_and_can_be_repeated(tmp_path):
     def stopping():
         yield from list(synthetic_chunks(30, 10, n_ratings=200, rows=50))[:2]

@@ -74,6 +74,21 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "x").iterdir()) == [".note", "_lists.json"]
 
 
+def test_a_run_that_was_killed_while_it_wrote_its_first_file_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "x"
+    folder.mkdir()
+    (folder / ".0123456789abcdef.json").write_text("half")
+    opened(folder)
+    assert [p.name for p in folder.iterdir()] == ["_lists.json"]
+    other = tmp_path / "y"
+    other.mkdir()
+    for name in (".0123456789abcdef.json", ".mine.json"):  # one of them is somebody's
+        (other / name).write_text("half")
+    with pytest.raises(ArgumentError, match="is not empty"):
+        opened(other)
+    assert len(list(other.iterdir())) == 2
+
+
 def test_a_store_counts_and_clears_its_own_files(tmp_path: Path) -> None:
     store = PartStore(tmp_path / "s")
     store.clear()  # there is nothing
@@ -88,7 +103,7 @@ def test_a_store_counts_and_clears_its_own_files(tmp_path: Path) -> None:
     assert len(store) == 1
     store.clear()
     assert [p.name for p in (tmp_path / "s").iterdir()] == ["mine.txt"]
-    (tmp_path / "s" / "mine.txt").unlink()
+    (tmp_path / "s" / "mine.txt").rename(tmp_path / "s" / ".0123456789abcdef.json")
     store.clear()
     assert not (tmp_path / "s").exists()
 

@@ -28,7 +28,7 @@ import pandas as pd
 from ordrec.data import Ratings, Scale
 from ordrec.data.columns import plain
 from ordrec.errors import ArgumentError, DataError
-from ordrec.runtime.files import make_folder, replace_file, write_text
+from ordrec.runtime.files import half_written, is_fresh, make_folder, replace_file, write_text
 
 __all__ = [
     "ITEMS",
@@ -265,8 +265,10 @@ def _empty_folder(folder: Path) -> Path:
         ]:
             leftover.unlink(missing_ok=True)
         (folder / MANIFEST).unlink()
-    if any(folder.iterdir()):
+    if not is_fresh(folder):
         raise ArgumentError(f"{folder}: is not empty: name a new folder, or delete this one")
+    for leftover in half_written(folder):
+        leftover.unlink(missing_ok=True)
     return folder
 
 
