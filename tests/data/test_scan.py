@@ -475,7 +475,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
 def test_what_a_kill_left_of_the_first_file_is_no_obstacle(tmp_path):
     (tmp_path / ".0123456789abcdef.json").write_text("half")
     synthetic_ratings(5, 5).to_partitions(tmp_path)
-    assert Ratings.scan(tmp_path).n_users == 5
+    assert Ratings.scan(tmp_path).n_items == 5
     assert not list(tmp_path.glob(".*"))
 
 
